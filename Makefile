@@ -1,0 +1,45 @@
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PY := .venv/bin/python
+N ?= 500
+BENCH ?= quick
+
+.PHONY: help setup demo test check lint types imports pytest fuzz bench docs clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  \033[1mmake %-7s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## make .venv, install Freshlake and what it needs (Java, Delta jars); does nothing when all is there
+	@scripts/setup.sh
+
+demo: setup ## a small shop with live stream tables, in under three minutes
+	@.venv/bin/freshlake demo
+
+test: setup ## everything CI checks: lint, types, import rules, tests
+	@$(MAKE) --no-print-directory lint types imports pytest
+
+lint: ## ruff: rules and formatting
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+
+types: ## mypy --strict
+	$(PY) -m mypy
+
+imports:
+	.venv/bin/lint-imports
+
+pytest:
+	$(PY) -m pytest $(ARGS)
+
+fuzz: setup ## N random query and change histories against recomputation (N=500)
+	$(PY) -m tests.property.fuzz --count $(N)
+
+bench: setup ## measure refreshes against recompute, MERGE and a plain append (BENCH=quick or full)
+	$(PY) -m bench --$(BENCH)
+
+docs: setup ## check that the documentation's examples and references hold
+	$(PY) -m pytest tests/docs tests/architecture $(ARGS)
+
+clean: ## remove caches and everything the commands made, keep .venv
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist demo-lake spark-warehouse metastore_db derby.log artifacts
+	find . -name __pycache__ -not -path './.venv/*' -type d -prune -exec rm -rf {} +

@@ -1,0 +1,214 @@
+"""How a refresh ends: what it moved and its history row are one transaction under its lease."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, select, update
+
+from freshlake.catalog.database import Database
+from freshlake.catalog.enums import Action, RefreshStatus, Status
+from freshlake.catalog.folds import put_fold
+from freshlake.catalog.history import (
+    add_row,
+    end_row,
+    failure,
+    find_row,
+    milliseconds,
+    new_refresh_id,
+    require_row,
+)
+from freshlake.catalog.leases import check_epoch, check_unheld
+from freshlake.catalog.records import Commit, Fold, Json, Refresh, StreamTable
+from freshlake.catalog.stream_tables import change, require
+from freshlake.catalog.tables import leases, stream_tables
+from freshlake.errors import FreshlakeError, InvariantViolated, NotFound
+
+_SEEN = ("generation", "version", "needs_reinit", "fingerprint", "frontier")
+
+
+class Commits(Database):
+    """Commit, find nothing to do, or fail."""
+
+    def commit_refresh(self, stream_table_id: int, epoch: int, commit: Commit) -> StreamTable:
+        """Move version, frontier, timestamp, counts, nodes, fold and history together; raises LeaseLost.
+
+        Also finishes a refresh that a dead process had committed to the lake: its row may be RUNNING, marked as
+        interrupted, or missing.
+        """
+        now = self._clock.now()
+        with self._write() as connection:
+            check_epoch(connection, stream_table_id, epoch)
+            before = require(connection, stream_table_id)
+            _check_forward(before, commit)
+            after = change(connection, stream_table_id, _moved(before, commit, now))
+            if commit.folded_version is not None and commit.fold_base_version is not None:
+                put_fold(
+                    connection,
+                    Fold(stream_table_id, "", commit.generation, commit.folded_version, commit.fold_base_version, now),
+                )
+            self._complete(connection, stream_table_id, epoch, commit, now)
+            return after
+
+    def record_no_data(
+        self,
+        seen: StreamTable,
+        *,
+        frontier: Json,
+        data_timestamp: datetime,
+        started_at: datetime | None = None,
+        epoch: int | None = None,
+        refresh_id: str | None = None,
+        decision: Json | None = None,
+    ) -> Refresh | None:
+        """Record that nothing changed since `seen` was read, in one short transaction that needs no lease.
+
+        Returns None when the table moved in the meantime: look again. Raises RefreshInProgress while another worker
+        holds the lease; with `epoch` the caller's own lease is checked instead.
+        """
+        now = self._clock.now()
+        with self._write() as connection:
+            _check_nobody_else(connection, seen, epoch, now)
+            if not _is_as_seen(connection, seen):
+                return None
+            connection.execute(
+                update(stream_tables)
+                .where(stream_tables.c.id == seen.id)
+                .values(frontier=frontier, data_timestamp=data_timestamp, last_refresh_at=now, consecutive_errors=0)
+            )
+            return add_row(
+                connection,
+                refresh_id=refresh_id or new_refresh_id(),
+                stream_table_id=seen.id,
+                status=RefreshStatus.COMPLETED,
+                action=Action.NO_DATA,
+                data_timestamp=data_timestamp,
+                start_time=started_at or now,
+                end_time=now,
+                duration_ms=milliseconds(started_at or now, now),
+                source_changes=0,
+                generation=seen.generation,
+                version=seen.version,
+                decision=decision,
+                owner=self.owner,
+                epoch=epoch,
+            )
+
+    def fail_refresh(
+        self,
+        refresh_id: str,
+        error: FreshlakeError,
+        *,
+        max_consecutive_errors: int,
+        action: Action | None = None,
+        fallback_reason: str | None = None,
+        decision: Json | None = None,
+        fatal: bool = False,
+    ) -> StreamTable:
+        """Mark a refresh FAILED and count it; the table goes to ERROR at the limit, or at once when `fatal`.
+
+        A worker that lost its lease does not count: the table is in other hands.
+        """
+        now = self._clock.now()
+        with self._write() as connection:
+            row = require_row(connection, refresh_id)
+            why = {"action": action, "fallback_reason": fallback_reason, "decision": decision}
+            end_row(connection, row, now, **failure(error), **why)
+            table = require(connection, row.stream_table_id)
+            if not _held_under(connection, row):
+                return table
+            return change(connection, table.id, _counted(table, max_consecutive_errors, fatal, now))
+
+    def _complete(
+        self, connection: Connection, stream_table_id: int, epoch: int, commit: Commit, now: datetime
+    ) -> None:
+        known = find_row(connection, commit.refresh_id)
+        ended = _completed(commit)
+        if known is not None:
+            end_row(connection, known, now, **ended)
+            return
+        begun = {"refresh_id": commit.refresh_id, "stream_table_id": stream_table_id, "start_time": now}
+        add_row(connection, **begun, **ended, end_time=now, duration_ms=0, owner=self.owner, epoch=epoch)
+
+
+def _completed(commit: Commit) -> dict[str, Any]:
+    return {
+        "status": RefreshStatus.COMPLETED,
+        "action": commit.action,
+        "data_timestamp": commit.data_timestamp,
+        "rows_inserted": commit.rows_inserted,
+        "rows_deleted": commit.rows_deleted,
+        "rows_updated": commit.rows_updated,
+        "source_changes": commit.source_changes,
+        "fallback_reason": commit.fallback_reason,
+        "error_code": None,
+        "error_message": None,
+        "generation": commit.generation,
+        "version": commit.version,
+        "decision": commit.decision,
+    }
+
+
+def _moved(before: StreamTable, commit: Commit, now: datetime) -> dict[str, Any]:
+    moved: dict[str, Any] = {
+        "generation": commit.generation,
+        "version": commit.version,
+        "frontier": commit.frontier,
+        "data_timestamp": commit.data_timestamp,
+        "row_count": commit.row_count,
+        "last_refresh_at": now,
+        "updated_at": now,
+        "is_populated": True,
+        "consecutive_errors": 0,
+        # suspension is the user's decision, and stays until the user ends it
+        "status": Status.SUSPENDED if before.status is Status.SUSPENDED else Status.ACTIVE,
+    }
+    if commit.action is Action.REINITIALIZE:
+        moved["needs_reinit"] = False
+    if commit.nodes is not None:
+        moved["nodes"] = commit.nodes
+    if commit.folded_version is not None or commit.generation != before.generation:
+        moved |= {"fold_base_version": commit.fold_base_version, "folded_version": commit.folded_version}
+    if commit.publish:
+        moved |= {"published_generation": commit.generation, "published_version": commit.version}
+    return moved | dict(commit.changes)
+
+
+def _check_forward(before: StreamTable, commit: Commit) -> None:
+    if (commit.generation, commit.version) < (before.generation, before.version):
+        raise InvariantViolated(
+            f"stream table {before.full_name.short} would go back in time",
+            detail=f"from generation {before.generation} version {before.version} "
+            f"to generation {commit.generation} version {commit.version}",
+        )
+
+
+def _check_nobody_else(connection: Connection, seen: StreamTable, epoch: int | None, now: datetime) -> None:
+    if epoch is not None:
+        check_epoch(connection, seen.id, epoch)
+    else:
+        check_unheld(connection, seen, now)
+
+
+def _is_as_seen(connection: Connection, seen: StreamTable) -> bool:
+    columns = [stream_tables.c[name] for name in _SEEN]
+    row = connection.execute(select(*columns).where(stream_tables.c.id == seen.id)).first()
+    if row is None:
+        raise NotFound(f"there is no stream table {seen.full_name.short}", detail="it was dropped")
+    return tuple(row) == tuple(getattr(seen, name) for name in _SEEN)
+
+
+def _held_under(connection: Connection, row: Refresh) -> bool:
+    epoch = connection.execute(select(leases.c.epoch).where(leases.c.stream_table_id == row.stream_table_id)).scalar()
+    return bool(epoch == row.epoch)
+
+
+def _counted(table: StreamTable, limit: int, fatal: bool, now: datetime) -> dict[str, Any]:
+    errors = table.consecutive_errors + 1
+    stop = table.status is Status.ACTIVE and (fatal or errors >= limit)
+    return {
+        "consecutive_errors": errors,
+        "status": Status.ERROR if stop else table.status,
+        "updated_at": now,
+    }

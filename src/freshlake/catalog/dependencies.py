@@ -1,0 +1,126 @@
+"""What stream tables read, who reads a source, and how far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from sqlalchemy import Connection, Select, delete, insert, select
+from sqlalchemy.dialects.sqlite import insert as upsert
+
+from freshlake.catalog.database import Database
+from freshlake.catalog.enums import SourceType
+from freshlake.catalog.names import TableName
+from freshlake.catalog.records import Consumer, Dependency, Json, StreamTable, TrackedSource
+from freshlake.catalog.records import stream_table_key as key_of
+from freshlake.catalog.rows import fetch
+from freshlake.catalog.stream_tables import remove, require
+from freshlake.catalog.tables import change_tracking, dependencies, stream_tables
+
+_OF_DEPENDENCY = [column for column in dependencies.c if column.name != "stream_table_id"]
+
+
+class Dependencies(Database):
+    """Edges of the graph; sources without readers are forgotten."""
+
+    def dependencies(self, stream_table_id: int) -> tuple[Dependency, ...]:
+        """What a stream table reads, by source key."""
+        query = select(*_OF_DEPENDENCY).where(dependencies.c.stream_table_id == stream_table_id)
+        with self._read() as connection:
+            return fetch(connection, query.order_by(dependencies.c.source_key), Dependency)
+
+    def all_dependencies(self) -> Mapping[int, tuple[Dependency, ...]]:
+        """What every stream table reads, by its id; also tables that read nothing."""
+        query = select(dependencies).order_by(dependencies.c.stream_table_id, dependencies.c.source_key)
+        with self._read() as connection:
+            edges = fetch(connection, query, _owned)
+            ids = connection.execute(select(stream_tables.c.id)).scalars().all()
+        found: dict[int, list[Dependency]] = {stream_table_id: [] for stream_table_id in ids}
+        for owner, edge in edges:
+            found[owner].append(edge)
+        return {owner: tuple(edges) for owner, edges in found.items()}
+
+    def replace_dependencies(self, stream_table_id: int, edges: Iterable[Dependency]) -> None:
+        """Set what a stream table reads, and keep the list of tracked sources in step."""
+        with self._write() as connection:
+            require(connection, stream_table_id)
+            connection.execute(delete(dependencies).where(dependencies.c.stream_table_id == stream_table_id))
+            for edge in edges:
+                connection.execute(insert(dependencies).values(stream_table_id=stream_table_id, **asdict(edge)))
+                self._track(connection, edge)
+            _forget_unread(connection)
+
+    def delete(self, stream_table_id: int) -> None:
+        """Drop a stream table with its dependencies, history, folds and lease; raises NotFound."""
+        with self._write() as connection:
+            require(connection, stream_table_id)
+            remove(connection, stream_table_id)
+            _forget_unread(connection)
+
+    def dependents(self, source_key: str) -> tuple[StreamTable, ...]:
+        """The stream tables that read a source directly, by name."""
+        with self._read() as connection:
+            return fetch(connection, _readers_of(source_key), StreamTable)
+
+    def tracked_sources(self) -> tuple[TrackedSource, ...]:
+        """All sources whose changes are consumed, each with its readers and their positions."""
+        with self._read() as connection:
+            sources = fetch(connection, select(change_tracking).order_by(change_tracking.c.source_key), TrackedSource)
+            return tuple(replace(source, consumers=_consumers(connection, source.source_key)) for source in sources)
+
+    def minimum_consumer_version(self, stream_table_id: int, generation: int) -> int | None:
+        """The lowest version of a generation that a reader has consumed; None when no reader stands in it.
+
+        Readers that were never filled hold nothing back: their first refresh is a full one.
+        """
+        table = f"{key_of(stream_table_id)}:{generation}"
+        with self._read() as connection:
+            consumers = _consumers(connection, key_of(stream_table_id))
+        positions = [consumer.position for consumer in consumers if consumer.position is not None]
+        return min((int(position["version"]) for position in positions if position["table_id"] == table), default=None)
+
+    def _track(self, connection: Connection, edge: Dependency) -> None:
+        if edge.source_type is SourceType.VIEW:
+            return
+        values = {
+            "source_type": edge.source_type,
+            "source_name": edge.source_name,
+            "location": edge.location,
+            "capture_mode": edge.cdc_mode,
+            "capture_name": edge.slot_name,
+        }
+        statement = upsert(change_tracking).values(
+            source_key=edge.source_key, registered_at=self._clock.now(), **values
+        )
+        connection.execute(statement.on_conflict_do_update(index_elements=["source_key"], set_=values))
+
+
+def _owned(stream_table_id: int, **columns: Any) -> tuple[int, Dependency]:
+    return stream_table_id, Dependency(**columns)
+
+
+def _forget_unread(connection: Connection) -> None:
+    read = select(dependencies.c.source_key)
+    connection.execute(delete(change_tracking).where(change_tracking.c.source_key.not_in(read)))
+
+
+def _readers_of(source_key: str) -> Select[tuple[object, ...]]:
+    return (
+        select(stream_tables)
+        .join(dependencies, dependencies.c.stream_table_id == stream_tables.c.id)
+        .where(dependencies.c.source_key == source_key)
+        .order_by(stream_tables.c.schema, stream_tables.c.name)
+    )
+
+
+def _consumers(connection: Connection, source_key: str) -> tuple[Consumer, ...]:
+    readers = fetch(connection, _readers_of(source_key), StreamTable)
+    return tuple(
+        Consumer(reader.id, TableName(reader.schema, reader.name), _position(reader, source_key)) for reader in readers
+    )
+
+
+def _position(reader: StreamTable, source_key: str) -> Json | None:
+    found: Json | None = (reader.frontier or {}).get("sources", {}).get(source_key)
+    return found

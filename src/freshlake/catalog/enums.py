@@ -1,0 +1,96 @@
+"""The fixed words of the catalog."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from freshlake.errors import InvalidArgument, Unsupported
+
+
+class RefreshMode(StrEnum):
+    """How a stream table is refreshed."""
+
+    AUTO = "AUTO"
+    DIFFERENTIAL = "DIFFERENTIAL"
+    FULL = "FULL"
+
+    @classmethod
+    def parse(cls, text: str) -> RefreshMode:
+        """Read a mode in any case; INCREMENTAL is the older word for DIFFERENTIAL."""
+        word = text.strip().upper()
+        if word == "IMMEDIATE":
+            raise Unsupported(
+                "refresh mode IMMEDIATE is not available in this version",
+                hint="use AUTO and refresh after each write",
+            )
+        word = "DIFFERENTIAL" if word == "INCREMENTAL" else word
+        if word not in cls.__members__:
+            raise InvalidArgument(f"'{text}' is not a refresh mode", hint=f"use one of {', '.join(cls)}")
+        return cls(word)
+
+
+class Status(StrEnum):
+    """The state of a stream table; only ACTIVE ones are refreshed on schedule."""
+
+    INITIALIZING = "INITIALIZING"
+    ACTIVE = "ACTIVE"
+    SUSPENDED = "SUSPENDED"
+    ERROR = "ERROR"
+
+
+class Action(StrEnum):
+    """What a refresh did."""
+
+    NO_DATA = "NO_DATA"
+    DIFFERENTIAL = "DIFFERENTIAL"
+    FULL = "FULL"
+    REINITIALIZE = "REINITIALIZE"
+    SKIPPED = "SKIPPED"
+
+
+class RefreshStatus(StrEnum):
+    """The state of one refresh in the history."""
+
+    RUNNING = "RUNNING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    SKIPPED = "SKIPPED"
+
+
+class FoldPolicy(StrEnum):
+    """When the log of a stream table is folded into its base."""
+
+    ALWAYS = "always"
+    AUTO = "auto"
+    MANUAL = "manual"
+
+    @classmethod
+    def parse(cls, text: str) -> FoldPolicy:
+        """Read a policy in any case."""
+        word = text.strip().lower()
+        if word not in set(cls):
+            raise InvalidArgument(f"'{text}' is not a fold policy", hint=f"use one of {', '.join(cls)}")
+        return cls(word)
+
+
+class DefinitionKind(StrEnum):
+    """How the query was given; a DataFrame cannot be rebuilt after the session that made it."""
+
+    SQL = "sql"
+    FUNCTION = "function"
+    DATAFRAME = "dataframe"
+
+
+class SourceType(StrEnum):
+    """What a stream table reads; a view is read through, its tables are the tracked sources."""
+
+    TABLE = "TABLE"
+    STREAM_TABLE = "STREAM_TABLE"
+    VIEW = "VIEW"
+
+
+class TableKind(StrEnum):
+    """A plain relation made through `fl.sql`."""
+
+    TABLE = "TABLE"
+    VIEW = "VIEW"

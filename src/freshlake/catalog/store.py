@@ -1,0 +1,44 @@
+"""The catalog of a lake: everything Freshlake knows about its stream tables, safe for many threads and processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlalchemy import Engine
+
+from freshlake.catalog.commits import Commits
+from freshlake.catalog.dependencies import Dependencies
+from freshlake.catalog.folds import Folds
+from freshlake.catalog.groups import Groups
+from freshlake.catalog.history import History
+from freshlake.catalog.leases import Leases
+from freshlake.catalog.opening import open_engine
+from freshlake.catalog.owner import Owner
+from freshlake.catalog.registry import Registry
+from freshlake.catalog.stream_tables import StreamTables
+from freshlake.clock import Clock, SystemClock
+
+
+class Catalog(StreamTables, Dependencies, Leases, History, Commits, Folds, Registry, Groups):
+    """One lake's catalog; all errors are Freshlake errors."""
+
+    def __init__(self, engine: Engine, clock: Clock, lake_id: str, owner: str) -> None:
+        super().__init__(engine, clock, owner)
+        self.lake_id = lake_id
+
+    @classmethod
+    def open(
+        cls,
+        lake: Path | str,
+        *,
+        create: bool = True,
+        clock: Clock | None = None,
+        owner: str | None = None,
+        busy_seconds: float = 30.0,
+    ) -> Catalog:
+        """Open the catalog in a lake folder, make it when missing, and bring it to the current version.
+
+        Raises LakeNotFound (with create=False), LakeNotWritable, CatalogCorrupt, CatalogTooNew, CatalogUnavailable.
+        """
+        engine, lake_id = open_engine(Path(lake), create=create, busy_seconds=busy_seconds)
+        return cls(engine, clock or SystemClock(), lake_id, owner or str(Owner.new()))

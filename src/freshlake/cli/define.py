@@ -1,0 +1,127 @@
+"""`create`, `alter`, `drop`, `resume`: the definitions of stream tables."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from freshlake.catalog.enums import FoldPolicy, RefreshMode
+from freshlake.cli.arguments import Function, Name, QueryFile, QueryText, one_query, required_query
+from freshlake.cli.invocation import Invocation, invocation
+from freshlake.cli.looking import STATUS
+
+if TYPE_CHECKING:
+    from freshlake.lake import Freshlake
+
+
+class Wanted(StrEnum):
+    """Whether a stream table is refreshed."""
+
+    ACTIVE = "ACTIVE"
+    SUSPENDED = "SUSPENDED"
+
+
+class Existing(StrEnum):
+    """What create does when the name is taken."""
+
+    ERROR = "error"
+    REPLACE = "replace"
+    KEEP = "keep"
+
+
+Schedule = Annotated[str | None, typer.Option(help="How fresh: 30s, 5m, 1h, a cron expression, or calculated.")]
+ModeOption = Annotated[RefreshMode | None, typer.Option("--mode", case_sensitive=False, help="How it is refreshed.")]
+FoldOption = Annotated[FoldPolicy | None, typer.Option("--fold", case_sensitive=False, help="When the log is folded.")]
+
+
+def create(
+    context: typer.Context,
+    name: Name,
+    query: QueryText = None,
+    file: QueryFile = None,
+    function: Function = None,
+    schedule: Schedule = None,
+    mode: ModeOption = None,
+    fold: FoldOption = None,
+    partition_by: Annotated[list[str] | None, typer.Option(help="Partition the stored table; may be repeated.")] = None,
+    append_only: Annotated[bool, typer.Option("--append-only", help="Sources only ever grow.")] = False,
+    empty: Annotated[bool, typer.Option("--empty", help="Create without data; the first refresh loads it.")] = False,
+    existing: Annotated[Existing, typer.Option(case_sensitive=False, help="When the name is taken.")] = Existing.ERROR,
+) -> None:
+    """Create a stream table from a query."""
+    run = invocation(context)
+    definition = required_query(query, file, function)
+    options = _given(
+        schedule=schedule,
+        refresh_mode=mode,
+        fold_policy=fold,
+        partition_by=partition_by,
+        append_only=append_only or None,
+        initialize=False if empty else None,
+    )
+    with run.open(create=True) as fl:
+        make = {
+            Existing.ERROR: fl.create_stream_table,
+            Existing.REPLACE: fl.create_or_replace_stream_table,
+            Existing.KEEP: fl.create_stream_table_if_not_exists,
+        }[existing]
+        with run.terminal.working(f"creating {name}"):
+            make(name, definition, **options)
+        _show(run, fl, name)
+
+
+def alter(
+    context: typer.Context,
+    name: Name,
+    query: QueryText = None,
+    file: QueryFile = None,
+    function: Function = None,
+    schedule: Schedule = None,
+    mode: ModeOption = None,
+    status: Annotated[Wanted | None, typer.Option(case_sensitive=False, help="Pause or continue it.")] = None,
+    fold: FoldOption = None,
+) -> None:
+    """Change the query, schedule, mode, status or fold policy of a stream table."""
+    run = invocation(context)
+    changes = _given(
+        query=one_query(query, file, function), schedule=schedule, refresh_mode=mode, status=status, fold_policy=fold
+    )
+    if not changes:
+        raise typer.BadParameter("nothing to change: give a query, --schedule, --mode, --status or --fold")
+    with run.open() as fl:
+        with run.terminal.working(f"altering {name}"):
+            fl.alter_stream_table(name, **changes)
+        _show(run, fl, name)
+
+
+def drop(context: typer.Context, names: Annotated[list[str], typer.Argument(help="Names of stream tables.")]) -> None:
+    """Drop stream tables and their data."""
+    run = invocation(context)
+    with run.open() as fl:
+        for name in names:
+            fl.drop_stream_table(name)
+    if run.terminal.as_json:
+        run.terminal.data({"dropped": names})
+    else:
+        run.terminal.note(f"dropped {', '.join(names)}")
+
+
+def resume(context: typer.Context, name: Name) -> None:
+    """Continue a stream table that is suspended or in error."""
+    run = invocation(context)
+    with run.open() as fl:
+        fl.resume(name)
+        _show(run, fl, name)
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    """Only what the user said; the API has the defaults."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _show(run: Invocation, fl: Freshlake, name: str) -> None:
+    wanted = name.split(".")[-1].lower()
+    found = [table for table in fl.status() if str(table.name).split(".")[-1].lower() == wanted]
+    run.terminal.records(found, STATUS, "")

@@ -1,0 +1,121 @@
+"""`status`, `history`, `sources`, `explain`, `validate`, `verify`: what there is, and whether it is right."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from freshlake.cli.arguments import All, Name, Names, QueryFile, QueryText, required_query
+from freshlake.cli.invocation import Invocation, chosen, invocation, require_choice
+
+STATUS = (
+    "name",
+    "status",
+    "refresh_mode",
+    "schedule",
+    "rows",
+    "version",
+    "unfolded_versions",
+    "staleness_seconds",
+    "last_action",
+    "last_reason",
+)
+HISTORY = (
+    "version",
+    "action",
+    "status",
+    "reason",
+    "rows_inserted",
+    "rows_deleted",
+    "duration_ms",
+    "started",
+    "error_code",
+    "error",
+)
+SOURCES = ("stream_table", "source", "source_type", "position", "head", "pending", "problem", "columns_used")
+VERIFIED = ("table", "equal", "compared_rows", "missing", "unexpected")
+DIFFERENT = 3
+
+
+def status(context: typer.Context) -> None:
+    """List the stream tables and how fresh they are."""
+    run = invocation(context)
+    with run.open() as fl:
+        run.terminal.records(fl.status(), STATUS, "no stream tables yet; make one with `freshlake create`")
+
+
+def history(
+    context: typer.Context,
+    name: Name,
+    limit: Annotated[int, typer.Option(min=1, help="At most this many refreshes.")] = 20,
+) -> None:
+    """Show the refreshes of a stream table, newest first."""
+    run = invocation(context)
+    with run.open() as fl:
+        run.terminal.records(fl.history(name, limit=limit), HISTORY, f"{name} was never refreshed")
+
+
+def sources(
+    context: typer.Context,
+    name: Annotated[str | None, typer.Argument(help="Only what this stream table reads.", show_default=False)] = None,
+) -> None:
+    """List the tables that stream tables read."""
+    run = invocation(context)
+    with run.open() as fl:
+        run.terminal.records(fl.sources(name), SOURCES, "no sources: no stream table reads anything yet")
+
+
+def explain(
+    context: typer.Context,
+    subject: Annotated[str, typer.Argument(help="Name of a stream table, or SQL text.", show_default=False)],
+) -> None:
+    """Show how a stream table, or a query, is refreshed: plan, rules, steps, and why."""
+    run = invocation(context)
+    with run.open() as fl:
+        with run.terminal.working("compiling"):
+            explanation = fl.explain(subject)
+        if run.terminal.as_json:
+            run.terminal.data(explanation.to_dict())
+        else:
+            run.terminal.text(str(explanation))
+
+
+def validate(context: typer.Context, query: QueryText = None, file: QueryFile = None) -> None:
+    """Tell whether a query can be refreshed differentially, and why not."""
+    run = invocation(context)
+    text = required_query(query, file)
+    with run.open() as fl:
+        with run.terminal.working("compiling"):
+            answer = fl.validate(text)
+        if run.terminal.as_json:
+            run.terminal.record(answer)
+            return
+        verdict = "[green]differential[/]" if answer.differential else "[yellow]full[/]"
+        run.terminal.out.print(f"{verdict}: {'only changes are computed' if answer.differential else 'recomputed'}")
+        if answer.reasons:
+            run.terminal.records(answer.reasons, ("code", "message", "hint"), "")
+
+
+def verify(context: typer.Context, names: Names = None, everything: All = False) -> None:
+    """Recompute stream tables at their frontier and compare row by row; exit code 3 on a difference."""
+    run = invocation(context)
+    require_choice(names, everything)
+    with run.open() as fl:
+        found = []
+        for name in chosen(fl, names):
+            with run.terminal.working(f"verifying {name}"):
+                found.append(fl.verify(name))
+    run.terminal.records(found, VERIFIED, "no stream tables to verify")
+    different = [answer for answer in found if not answer.equal]
+    if different:
+        _show_samples(run, different)
+        raise typer.Exit(DIFFERENT)
+
+
+def _show_samples(run: Invocation, different: list[Any]) -> None:
+    if run.terminal.as_json:
+        return
+    for answer in different:
+        run.terminal.out.print(f"[red]{answer.table} differs[/], for example:")
+        run.terminal.records(answer.sample, (), "")

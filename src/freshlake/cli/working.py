@@ -1,0 +1,82 @@
+"""`sql`, `refresh`, `fold`, `changes`: work on the data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from freshlake.cli.arguments import All, Name, Names, QueryFile, QueryText, required_query
+from freshlake.cli.define import ModeOption
+from freshlake.cli.invocation import Invocation, chosen, invocation, require_choice
+from freshlake.cli.script import statements
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+REFRESHED = ("table", "action", "reason", "rows_inserted", "rows_deleted", "spark_jobs", "duration_ms", "version")
+FOLDED = ("table", "folded_versions", "rows", "duration_ms")
+Limit = Annotated[int, typer.Option(min=1, help="Show at most this many rows.")]
+
+
+def sql(context: typer.Context, query: QueryText = None, file: QueryFile = None, limit: Limit = 1000) -> None:
+    """Run SQL: Spark SQL, and statements such as CREATE STREAM TABLE; several are separated by semicolons."""
+    run = invocation(context)
+    script = str(required_query(query, file))
+    with run.open(create=True) as fl:
+        for statement in statements(script):
+            with run.terminal.working("running"):
+                answer = fl.sql(statement)
+            _show(run, answer, limit)
+
+
+def changes(
+    context: typer.Context,
+    name: Name,
+    since: Annotated[int, typer.Option(min=0, help="Changes after this version.")] = 0,
+    limit: Limit = 1000,
+) -> None:
+    """Show what changed in a stream table after a version, as rows with weights."""
+    run = invocation(context)
+    with run.open() as fl:
+        _show(run, fl.changes(name, since=since), limit)
+
+
+def refresh(context: typer.Context, names: Names = None, everything: All = False, mode: ModeOption = None) -> None:
+    """Bring stream tables up to date with their sources."""
+    run = invocation(context)
+    require_choice(names, everything)
+    if everything and mode is not None:
+        raise typer.BadParameter("--mode is for named tables, each table of --all has its own")
+    with run.open() as fl:
+        if everything:
+            with run.terminal.working("refreshing all stream tables"):
+                done = fl.refresh_all()
+        else:
+            done = []
+            for name in names or []:
+                with run.terminal.working(f"refreshing {name}"):
+                    done.append(fl.refresh(name, mode=mode))
+    run.terminal.records(done, REFRESHED, "no stream tables to refresh")
+
+
+def fold(context: typer.Context, names: Names = None, everything: All = False) -> None:
+    """Bring the change logs of stream tables into their base tables."""
+    run = invocation(context)
+    require_choice(names, everything)
+    with run.open() as fl:
+        done = []
+        for name in chosen(fl, names):
+            with run.terminal.working(f"folding {name}"):
+                done.append(fl.fold(name))
+    run.terminal.records(done, FOLDED, "no stream tables to fold")
+
+
+def _show(run: Invocation, answer: DataFrame | None, limit: int) -> None:
+    if answer is None or not answer.columns:
+        return
+    with run.terminal.working("running"):
+        rows = answer.take(limit + 1)
+    run.terminal.rows(answer.columns, rows[:limit])
+    if len(rows) > limit:
+        run.terminal.note(f"only the first {limit:,} rows; use --limit or a LIMIT clause")

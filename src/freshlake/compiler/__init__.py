@@ -1,0 +1,1 @@
+"""Query → refresh program: Spark compiles, Freshlake differentiates."""

@@ -1,0 +1,97 @@
+"""Plumbing to Catalyst through py4j, shared by bind and emit: classes resolved once, few round trips."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+CATALYST = "org.apache.spark.sql.catalyst."
+
+_NODES = (
+    "Project Filter Join Aggregate Union Intersect Except Expand Generate Window Sort GlobalLimit LocalLimit "
+    "Offset OneRowRelation UnresolvedWith SubqueryAlias"
+).split()
+
+
+class Bridge:
+    """Every attribute step on a py4j package is a round trip, so classes are looked up once per session."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        jvm: Any = spark._jvm
+        self.jvm = jvm
+        self._modules: dict[str, Any] = {}
+        self._attributes: dict[str, Any] = {}
+        self._metadata: dict[str, Any] = {}
+        self._parsed: dict[str, Any] = {}
+        logical = jvm.org.apache.spark.sql.catalyst.plans.logical
+        self.node = {name: getattr(logical, name) for name in _NODES}
+        self.expressions = jvm.org.apache.spark.sql.catalyst.expressions
+        analysis = jvm.org.apache.spark.sql.catalyst.analysis
+        self.relation = analysis.UnresolvedRelation
+        self.column_aliases = analysis.UnresolvedSubqueryColumnAliases
+        self.alias_class, self.attribute_class = self.expressions.Alias, self.expressions.AttributeReference
+        self.new_id = self.expressions.NamedExpression.newExprId
+        self.pair, self.triple, self.some = jvm.scala.Tuple2, jvm.scala.Tuple3, jvm.scala.Some
+        self.to_seq = jvm.PythonUtils.toSeq
+        self.nil = self.to_seq([])
+        self.none = getattr(getattr(jvm.scala, "None$"), "MODULE$")
+        self.metadata_class = jvm.org.apache.spark.sql.types.Metadata
+        self.no_hint = getattr(getattr(logical, "JoinHint$"), "MODULE$").NONE()
+        self.options = jvm.org.apache.spark.sql.util.CaseInsensitiveStringMap.empty()
+        self.join_types = jvm.org.apache.spark.sql.catalyst.plans
+        self.pattern = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+        self.plan_expression = self.pattern.PLAN_EXPRESSION()
+        self.dataset = jvm.org.apache.spark.sql.classic.Dataset
+        self.parser = spark._jsparkSession.sessionState().sqlParser()
+        self._stable_id = self.new_id()
+
+    def module(self, name: str) -> Any:
+        """A Scala object by its full name."""
+        if name not in self._modules:
+            at = self.jvm
+            for part in (name + "$").split("."):
+                at = getattr(at, part)
+            self._modules[name] = getattr(at, "MODULE$")
+        return self._modules[name]
+
+    def items(self, seq: Any) -> list[Any]:
+        """A Scala Seq as a list; iterating one costs an exception round trip, indexing does not."""
+        return [seq.apply(i) for i in range(seq.size())]
+
+    def seq(self, values: Iterable[Any]) -> Any:
+        values = list(values)
+        return self.to_seq(values) if values else self.nil
+
+    def attribute(self, name: str) -> Any:
+        if name not in self._attributes:
+            unresolved = self.module(CATALYST + "analysis.UnresolvedAttribute")
+            self._attributes[name] = unresolved.quoted(name)
+        return self._attributes[name]
+
+    def metadata(self, json: str | None) -> Any:
+        if json not in self._metadata:
+            self._metadata[json or ""] = self.none if json is None else self.some(self.metadata_class.fromJson(json))
+        return self._metadata[json or ""]
+
+    def alias(self, expression: Any, name: str, metadata: str | None = "{}") -> Any:
+        return self.alias_class(expression, name, self.new_id(), self.nil, self.metadata(metadata), self.nil)
+
+    def stable_alias(self, expression: Any, name: str) -> Any:
+        """An alias used only as the right side of a substitution map."""
+        return self.alias_class(expression, name, self._stable_id, self.nil, self.none, self.nil)
+
+    def substitute(self, expression: Any, pairs: list[Any]) -> Any:
+        """Replace resolved attributes by the aliased expressions of `pairs`; works once, on resolved expressions."""
+        mapping = self.module(CATALYST + "expressions.AttributeMap").apply(self.seq(pairs))
+        return self.module(CATALYST + "optimizer.CollapseProject").replaceAlias(expression, mapping)
+
+    def parse(self, sql: str) -> Any:
+        if sql not in self._parsed:
+            self._parsed[sql] = self.parser.parseExpression(sql)
+        return self._parsed[sql]
+
+    def join_type(self, kind: str) -> Any:
+        return getattr(getattr(self.join_types, kind + "$"), "MODULE$")

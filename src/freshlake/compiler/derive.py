@@ -1,0 +1,169 @@
+"""Derive a refresh program: the rules applied to every stored node, for the sources that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from freshlake.compiler import plan as p
+from freshlake.compiler.program import Applied, RefreshProgram, Step, StepKind
+from freshlake.compiler.rules import RULES
+from freshlake.compiler.rules.aggregate import node_delta, node_rows
+from freshlake.compiler.rules.weights import COLUMN, negate, weighted
+from freshlake.compiler.split import Node
+from freshlake.compiler.walk import sources
+
+
+@dataclass(frozen=True)
+class Changed:
+    """The sources that changed; `insert_only` ones have no negative weights."""
+
+    sources: frozenset[str]
+    insert_only: frozenset[str] = frozenset()
+
+
+def differential(nodes: tuple[Node, ...], changed: Changed) -> RefreshProgram:
+    """Only what changed: every node's delta from its inputs' deltas."""
+    builder = _Builder({n.id: n for n in nodes}, set(changed.sources))
+    insert_only = set(changed.insert_only)
+    for node in nodes:
+        change = _delta_of(node, builder)
+        if change is not None:
+            linear = node.aggregate is None
+            only_inserts = linear and sources(node.plan) & builder.changed <= insert_only
+            builder.finish(node, change, consolidated=only_inserts)
+            if only_inserts:
+                insert_only.add(node.id)
+    return builder.program("differential")
+
+
+def full(nodes: tuple[Node, ...], replaced: bool) -> RefreshProgram:
+    """Every node from scratch; `replaced` subtracts what is stored, so that the log gets the difference."""
+    builder = _Builder({n.id: n for n in nodes}, set())
+    builder.recomputing = True
+    for node in nodes:
+        rows = node_rows(node, builder) if node.aggregate else _rows_of(node, builder)
+        if not replaced:
+            builder.finish(node, rows, consolidated=True)
+            continue
+        names = tuple(p.Item(n) for n in builder.stored(node).names)
+        old = negate(p.project(builder.stored(node), names))
+        builder.finish(node, p.Union((*node.output, COLUMN), (weighted(rows), old)))
+    return builder.program("full")
+
+
+def _delta_of(node: Node, builder: _Builder) -> p.Plan | None:
+    if node.aggregate is not None:
+        change = node_delta(node, builder)
+        if change is not None:
+            builder.note(node.aggregate, f"aggregate ({node.tier})", f"node {node.id or 'root'}")
+        return change
+    change = builder.delta(node.plan)
+    if change is None:
+        return None
+    names = (*(c.name for c in node.columns), p.WEIGHT)
+    return p.project(change, tuple(p.Item(n) for n in names), (*node.output, COLUMN))
+
+
+def _rows_of(node: Node, builder: _Builder) -> p.Plan:
+    rows = builder.after(node.plan)
+    return p.project(rows, tuple(p.Item(c.name) for c in node.columns), node.output)
+
+
+@dataclass
+class _Builder:
+    nodes: Mapping[str, Node]
+    changed: set[str]
+    recomputing: bool = False
+    steps: list[Step] = field(default_factory=list)
+    applied: dict[tuple[str, str], Applied] = field(default_factory=dict)
+    results: dict[str, str] = field(default_factory=dict)
+    deltas: dict[int, tuple[p.Plan, p.Plan | None]] = field(default_factory=dict)
+
+    def delta(self, plan: p.Plan) -> p.Plan | None:
+        if id(plan) not in self.deltas:
+            self.deltas[id(plan)] = (plan, self._delta(plan))
+        return self.deltas[id(plan)][1]
+
+    def _delta(self, plan: p.Plan) -> p.Plan | None:
+        if not sources(plan) & self.changed:
+            return None
+        rule = RULES[type(plan)]
+        change: p.Plan | None = rule.delta(plan, self)
+        if change is not None:
+            self.note(plan, rule.name, rule.law)
+        return change
+
+    def after(self, plan: p.Plan) -> p.Plan:
+        match plan:
+            case p.Scan():
+                return p.State(plan.columns, plan.source, plan.fields, p.When.AFTER)
+            case p.NodeRef():
+                return self._node_state(plan)
+        return plan.with_children(tuple(self.after(c) for c in plan.children)) if plan.children else plan
+
+    def _node_state(self, ref: p.NodeRef) -> p.Plan:
+        node = self.nodes[ref.node]
+        fields = {c.name: c.field for c in node.columns}
+        when = p.When.AFTER if ref.node in self.changed or self.recomputing else p.When.BEFORE
+        return p.State(ref.columns, ref.node, tuple(fields[n] for n in ref.names), when, stored=True)
+
+    def before(self, plan: p.Plan) -> p.Plan:
+        after, change = weighted(self.after(plan)), self.delta(plan)
+        if change is None:
+            return after
+        names = after.names
+        ordered = negate(p.project(change, tuple(p.Item(n) for n in names)))
+        return p.Union(after.columns, (after, ordered))
+
+    def share(self, plan: p.Plan, purpose: str) -> p.Plan:
+        """Materialise, unless the plan is already a cheap view of one change."""
+        if _is_cheap(plan):
+            return plan
+        return self._step(StepKind.MATERIALIZE, plan, purpose)
+
+    def select(self, plan: p.Plan, flag: str, purpose: str) -> p.Plan:
+        return self._step(StepKind.SELECT, plan, purpose, flag)
+
+    def stored(self, node: Node) -> p.Plan:
+        return p.State(node.output, node.id, tuple(c.field for c in node.columns), p.When.BEFORE, stored=True)
+
+    def _step(self, kind: StepKind, plan: p.Plan, purpose: str, flag: str | None = None) -> p.Plan:
+        name = f"s{len(self.steps) + 1}"
+        self.steps.append(Step(name, kind, plan, purpose, flag))
+        return p.Ref(plan.columns, name)
+
+    def finish(self, node: Node, change: p.Plan, consolidated: bool = False) -> None:
+        purpose = f"change of {'the stream table' if not node.id else 'internal node ' + node.id}"
+        self._step(StepKind.RESULT, change, purpose)
+        self.steps[-1] = replace(self.steps[-1], node=node.id, consolidated=consolidated)
+        self.results[node.id] = self.steps[-1].name
+        self.changed.add(node.id)
+
+    def note(self, plan: p.Plan, rule: str, why: str) -> None:
+        operator = type(plan).__name__
+        self.applied.setdefault((operator, rule + why), Applied(operator, rule, why))
+
+    def program(self, strategy: str) -> RefreshProgram:
+        return RefreshProgram(strategy, tuple(self.steps), tuple(self.applied.values()), dict(self.results))
+
+
+def _is_cheap(plan: p.Plan) -> bool:
+    match plan:
+        case p.Delta() | p.Ref():
+            return True
+        case p.Project() | p.Filter():
+            return _is_cheap(plan.child)
+    return False
+
+
+def uses(program: RefreshProgram) -> Iterable[str]:
+    """Names of the steps that later steps read."""
+    return (leaf.step for step in program.steps for leaf in _refs(step.plan))
+
+
+def _refs(plan: p.Plan) -> Iterable[p.Ref]:
+    if isinstance(plan, p.Ref):
+        yield plan
+    for child in plan.children:
+        yield from _refs(child)

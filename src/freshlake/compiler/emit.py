@@ -1,0 +1,189 @@
+"""Build an unresolved Catalyst plan from the algebra; Spark analyzes it once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from pyspark.sql import DataFrame, SparkSession
+
+from freshlake.compiler import plan as p
+from freshlake.compiler.bridge import Bridge
+
+Leaves = Mapping[str, DataFrame]
+"""Data behind the leaves of a plan, by `leaf_key`; columns in the leaf's order, under any names."""
+
+
+def leaf_key(leaf: p.Plan) -> str:
+    """Leaves with equal keys read the same rows."""
+    match leaf:
+        case p.State():
+            hints = ",".join(f"{h.field}~{h.ref}.{h.key}" for h in leaf.prune)
+            return f"{leaf.when}:{leaf.of}:{','.join(leaf.fields)}:{hints}"
+        case p.Delta():
+            return f"delta:{leaf.source}:{','.join(leaf.fields)}"
+        case p.Ref():
+            return f"step:{leaf.step}"
+    raise TypeError(type(leaf).__name__)
+
+
+def emit(plan: p.Plan, leaves: Leaves, bridge: Bridge, spark: SparkSession) -> DataFrame:
+    """The DataFrame of `plan`, its columns under the plan's names."""
+    from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+
+    logical = _Emitter(bridge, leaves).emit(plan)
+    dataset = bridge.dataset.ofRows(spark._jsparkSession, logical)
+    return cast(DataFrame, ClassicDataFrame(dataset, spark))
+
+
+class _Emitter:
+    def __init__(self, bridge: Bridge, leaves: Leaves) -> None:
+        self.b, self.leaves = bridge, leaves
+        self.node = bridge.node
+
+    def emit(self, plan: p.Plan) -> Any:
+        method = cast("Callable[[Any], Any]", getattr(self, "emit_" + type(plan).__name__.lower()))
+        return method(plan)
+
+    def expr(self, e: p.Expr) -> Any:
+        if e.handle is not None:
+            return e.handle
+        return self.b.attribute(e.columns[0]) if e.is_column else self.b.parse(e.text)
+
+    def items(self, items: tuple[p.Item, ...], columns: tuple[p.Column, ...]) -> Any:
+        metadata = {c.name: c.metadata for c in columns}
+        return self.b.seq(
+            self.b.attribute(i.name)
+            if i.expr is None
+            else self.b.alias(self.expr(i.expr), i.name, metadata.get(i.name, "{}"))
+            for i in items
+        )
+
+    def every(self, conjuncts: tuple[p.Expr, ...]) -> Any:
+        handles = [self.expr(e) for e in conjuncts]
+        result = handles[0]
+        for h in handles[1:]:
+            result = getattr(self.b.expressions, "And")(result, h)  # noqa: B009 - `and` lookups confuse py4j packages
+        return result
+
+    def renamed(self, plan: Any, source: tuple[str, ...], target: tuple[str, ...]) -> Any:
+        if source == target:
+            return plan
+        pairs = zip(source, target, strict=True)
+        return self.node["Project"](self.b.seq(self.b.alias(self.b.attribute(s), t, None) for s, t in pairs), plan)
+
+    def leaf(self, plan: p.Plan) -> Any:
+        frame = self.leaves[leaf_key(plan)]
+        analyzed = frame._jdf.queryExecution().analyzed()
+        return self.b.column_aliases(self.b.seq(plan.names), analyzed)
+
+    emit_state = emit_delta = emit_ref = leaf
+
+    def emit_values(self, plan: p.Values) -> Any:
+        if not plan.columns:
+            return self.node["OneRowRelation"]()
+        return self.b.column_aliases(self.b.seq(plan.names), plan.handle)
+
+    def emit_project(self, plan: p.Project) -> Any:
+        return self.node["Project"](self.items(plan.items, plan.columns), self.emit(plan.child))
+
+    def emit_filter(self, plan: p.Filter) -> Any:
+        return self.node["Filter"](self.every(plan.on), self.emit(plan.child))
+
+    def emit_innerjoin(self, plan: p.InnerJoin) -> Any:
+        """Left-deep in the order given; a conjunct is placed at the first join that has its columns."""
+        waiting = list(plan.on)
+        joined, names = self.emit(plan.inputs[0]), set(plan.inputs[0].names)
+        for right in plan.inputs[1:]:
+            names |= set(right.names)
+            ready = tuple(e for e in waiting if set(e.columns) <= names)
+            waiting = [e for e in waiting if e not in ready]
+            condition = self.b.some(self.every(ready)) if ready else self.b.none
+            joined = self.join(joined, self.emit(right), self.b.join_type("Inner"), condition)
+        assert not waiting, waiting
+        return joined
+
+    def join(self, left: Any, right: Any, kind: Any, condition: Any) -> Any:
+        return self.node["Join"](left, right, kind, condition, self.b.no_hint)
+
+    def emit_semijoin(self, plan: p.SemiJoin) -> Any:
+        left, right = plan.inputs
+        aliases = tuple(f"__fl_match{i}" for i in range(len(plan.pairs)))
+        keys = self.node["Project"](
+            self.b.seq(
+                self.b.alias(self.b.attribute(k), a, None) for (_, k), a in zip(plan.pairs, aliases, strict=True)
+            ),
+            self.emit(right),
+        )
+        pairs = zip(plan.pairs, aliases, strict=True)
+        on = tuple(p.text(f"{p.quote(c)} <=> {a}", c) for (c, _), a in pairs)
+        return self.join(self.emit(left), keys, self.b.join_type("LeftSemi"), self.b.some(self.every(on)))
+
+    def emit_join(self, plan: p.Join) -> Any:
+        kind = plan.handle
+        if plan.exists is not None:
+            column = next(c for c in plan.columns if c.name == plan.exists)
+            kind = self.b.join_types.ExistenceJoin(column.attribute.withName(plan.exists).newInstance())
+        condition = self.b.some(self.every(plan.on)) if plan.on else self.b.none
+        return self.join(self.emit(plan.inputs[0]), self.emit(plan.inputs[1]), kind, condition)
+
+    def emit_aggregate(self, plan: p.Aggregate) -> Any:
+        keys = self.b.seq(self.b.attribute(k.name) if k.expr is None else self.expr(k.expr) for k in plan.keys)
+        named = [
+            self.b.attribute(k.name) if k.expr is None else self.b.alias(self.expr(k.expr), k.name) for k in plan.keys
+        ] + [self.b.alias(c.handle, c.name) for c in plan.calls]
+        return self.node["Aggregate"](keys, self.b.seq(named), self.emit(plan.child), self.b.none)
+
+    def emit_group(self, plan: p.Group) -> Any:
+        keys = [self.b.attribute(k) for k in plan.keys]
+        named = keys + [self.b.alias(self.expr(i.expr or p.column_expr(i.name)), i.name) for i in plan.items]
+        return self.node["Aggregate"](self.b.seq(keys), self.b.seq(named), self.emit(plan.child), self.b.none)
+
+    def emit_union(self, plan: p.Union) -> Any:
+        inputs = [self.renamed(self.emit(c), c.names, plan.names) for c in plan.inputs]
+        return inputs[0] if len(inputs) == 1 else self.node["Union"](self.b.seq(inputs), False, False)
+
+    def emit_setop(self, plan: p.SetOp) -> Any:
+        left, right = plan.inputs
+        return self.node[plan.kind](self.renamed(self.emit(left), left.names, plan.names), self.emit(right), plan.all)
+
+    def emit_expand(self, plan: p.Expand) -> Any:
+        rows = self.b.seq(self.b.seq(self.expr(e) for e in row) for row in plan.rows)
+        output = self.b.seq(c.attribute.withName(c.name).newInstance() for c in plan.columns)
+        return self.node["Expand"](rows, output, self.emit(plan.child))
+
+    def emit_generate(self, plan: p.Generate) -> Any:
+        new = self.b.seq(self.b.attribute(n) for n in plan.new)
+        return self.node["Generate"](
+            self.expr(plan.generator), self.b.nil, plan.outer, self.b.none, new, self.emit(plan.child)
+        )
+
+    def emit_window(self, plan: p.Window) -> Any:
+        partition = self.b.seq(self.expr(e) for e in plan.partition)
+        order = self.b.seq(self.expr(e) for e in plan.order)
+        items = self.items(plan.items, plan.columns)
+        return self.node["Window"](items, partition, order, self.emit(plan.child), self.b.none)
+
+    def emit_sort(self, plan: p.Sort) -> Any:
+        order = self.b.seq(self.expr(e) for e in plan.order)
+        return self.node["Sort"](order, plan.is_global, self.emit(plan.child), self.b.none)
+
+    def emit_limit(self, plan: p.Limit) -> Any:
+        count, child = self.expr(plan.count), self.emit(plan.child)
+        if plan.offset:
+            return self.node["Offset"](count, child)
+        return self.node["GlobalLimit"](count, self.node["LocalLimit"](count, child))
+
+    def emit_loop(self, plan: p.Loop) -> Any:
+        name, names = f"__fl_loop{plan.id}", tuple(f"c{i}" for i in range(len(plan.columns)))
+        union = self.node["Union"](
+            self.b.seq(self.renamed(self.emit(c), c.names, names) for c in plan.inputs), False, False
+        )
+        identifier = self.b.jvm.org.apache.spark.sql.catalyst.AliasIdentifier(name, self.b.nil)
+        definition = self.b.triple(name, self.node["SubqueryAlias"](identifier, union), plan.depth)
+        use = self.renamed(self.b.relation(self.b.seq([name]), self.b.options, False), names, plan.names)
+        return self.node["UnresolvedWith"](use, self.b.seq([definition]), True)
+
+    def emit_loopref(self, plan: p.LoopRef) -> Any:
+        relation = self.b.relation(self.b.seq([f"__fl_loop{plan.id}"]), self.b.options, False)
+        return self.renamed(relation, tuple(f"c{i}" for i in range(len(plan.columns))), plan.names)

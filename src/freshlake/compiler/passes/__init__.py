@@ -1,0 +1,9 @@
+"""Rewrites that keep the meaning of a plan and prepare it for the rules; applied in the order of PASSES."""
+
+from freshlake.compiler.passes.drop_sorts import drop_sorts
+from freshlake.compiler.passes.flatten_joins import flatten_joins
+from freshlake.compiler.passes.prune_columns import prune_columns
+
+PASSES = (drop_sorts, flatten_joins, prune_columns)
+
+__all__ = ["PASSES", "drop_sorts", "flatten_joins", "prune_columns"]

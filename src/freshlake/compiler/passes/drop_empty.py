@@ -1,0 +1,28 @@
+"""Leave out what an empty change cannot contribute to, before Spark sees the plan.
+
+Sound because every operator here maps an empty input to an empty output; a union only loses its empty branches, and an
+aggregation without keys is kept, since it yields a row even over nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from freshlake.compiler import plan as p
+
+
+def drop_empty(plan: p.Plan, is_empty: Callable[[p.Plan], bool]) -> p.Plan | None:
+    """The plan without empty parts; None when the whole is empty."""
+    match plan:
+        case p.Delta() | p.Ref():
+            return None if is_empty(plan) else plan
+        case p.Union():
+            inputs = [c for c in (drop_empty(c, is_empty) for c in plan.inputs) if c is not None]
+            return replace(plan, inputs=tuple(inputs)) if inputs else None
+        case p.Group() | p.Aggregate() if not plan.keys:
+            return plan
+        case p.Project() | p.Filter() | p.Group() | p.Aggregate() | p.InnerJoin() | p.SemiJoin():
+            children = [drop_empty(c, is_empty) for c in plan.children]
+            return None if any(c is None for c in children) else plan.with_children(tuple(c for c in children if c))
+    return plan

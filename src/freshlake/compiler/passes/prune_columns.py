@@ -1,0 +1,66 @@
+"""Keep only columns that something above reads, so that an UPDATE of unused columns consolidates to nothing.
+
+Sound for projections, filters, joins, unions and aggregates, whose other columns do not depend on the dropped one.
+Every other operator keeps all columns of its input.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from freshlake.compiler import plan as p
+
+
+def prune_columns(plan: p.Plan) -> p.Plan:
+    return _prune(plan, set(plan.names))
+
+
+def _prune(plan: p.Plan, needed: set[str]) -> p.Plan:
+    match plan:
+        case p.Scan():
+            return _scan(plan, needed)
+        case p.Project():
+            items = tuple(i for i in plan.items if i.name in needed)
+            child = _prune(plan.child, {r for i in items for r in i.reads})
+            return replace(plan, items=items, child=child, columns=_kept(plan, needed))
+        case p.Filter():
+            child = _prune(plan.child, needed | {c for e in plan.on for c in e.columns})
+            return replace(plan, child=child, columns=child.columns)
+        case p.InnerJoin():
+            wanted = needed | {c for e in plan.on for c in e.columns}
+            inputs = tuple(_prune(c, wanted & set(c.names)) for c in plan.inputs)
+            return replace(plan, inputs=inputs, columns=tuple(c for i in inputs for c in i.columns))
+        case p.Aggregate():
+            return _aggregate(plan, needed)
+        case p.Union():
+            return _union(plan, needed)
+    return plan.with_children(tuple(_prune(c, set(c.names)) for c in plan.children)) if plan.children else plan
+
+
+def _kept(plan: p.Plan, needed: set[str]) -> tuple[p.Column, ...]:
+    return tuple(c for c in plan.columns if c.name in needed)
+
+
+def _scan(scan: p.Scan, needed: set[str]) -> p.Plan:
+    pairs = [(c, f) for c, f in zip(scan.columns, scan.fields, strict=True) if c.name in needed]
+    pairs = pairs or [(scan.columns[0], scan.fields[0])]  # a relation without columns cannot be read
+    return replace(scan, columns=tuple(c for c, _ in pairs), fields=tuple(f for _, f in pairs))
+
+
+def _aggregate(plan: p.Aggregate, needed: set[str]) -> p.Plan:
+    """Keys are never dropped: they decide the groups."""
+    calls = tuple(c for c in plan.calls if c.name in needed)
+    reads = {r for k in plan.keys for r in k.reads} | {c for call in calls for c in call.columns}
+    columns = plan.columns[: len(plan.keys)] + tuple(c for c in plan.columns[len(plan.keys) :] if c.name in needed)
+    return replace(plan, calls=calls, columns=columns, child=_prune(plan.child, reads))
+
+
+def _union(plan: p.Union, needed: set[str]) -> p.Plan:
+    keep = [i for i, c in enumerate(plan.columns) if c.name in needed]
+    inputs = []
+    for child in plan.inputs:
+        names = {child.names[i] for i in keep}
+        pruned = _prune(child, names)
+        wanted = tuple(child.names[i] for i in keep)
+        inputs.append(pruned if pruned.names == wanted else p.project(pruned, tuple(p.Item(n) for n in wanted)))
+    return replace(plan, columns=_kept(plan, needed), inputs=tuple(inputs))

@@ -1,0 +1,118 @@
+"""restrict(plan, K): read only what the keys K can touch.
+
+The semi join with K is always applied on top; below it, K moves to a leaf wherever every row with such a key must come
+from leaf rows with such a key: through projections that copy the column, filters, all branches of a union, and into the
+inputs of an inner join that hold the column or one that an equality ties to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from freshlake.compiler import plan as p
+from freshlake.compiler.walk import origin
+
+
+def restrict(plan: p.Plan, keys: p.Plan, pairs: Sequence[tuple[str, str]]) -> p.Plan:
+    """`plan` ⋉ `keys` on the null-safe `pairs` (column of plan, column of keys)."""
+    if not pairs:
+        return plan
+    pushed = _push(plan, keys, tuple(pairs))
+    return p.SemiJoin(plan.columns, (pushed, keys), tuple(pairs))
+
+
+def _push(plan: p.Plan, keys: p.Plan, pairs: tuple[tuple[str, str], ...]) -> p.Plan:
+    if not pairs:
+        return plan
+    match plan:
+        case p.Project():
+            sources = {i.name: i.source for i in plan.items}
+            below = tuple((s, k) for c, k in pairs if (s := sources.get(c)) is not None)
+            return replace(plan, child=_push(plan.child, keys, below))
+        case p.Filter():
+            return replace(plan, child=_push(plan.child, keys, pairs))
+        case p.Union():
+            inputs = []
+            for child in plan.inputs:
+                places = dict(zip(plan.names, child.names, strict=True))
+                inputs.append(_push(child, keys, tuple((places[c], k) for c, k in pairs)))
+            return replace(plan, inputs=tuple(inputs))
+        case p.InnerJoin():
+            wide = (*pairs, *_tied(pairs, plan.on))
+            inputs = [_push(c, keys, tuple((n, k) for n, k in wide if n in c.names)) for c in plan.inputs]
+            return replace(plan, inputs=tuple(inputs))
+        case p.State():
+            return p.SemiJoin(plan.columns, (_hinted(plan, keys, pairs), keys), pairs)
+    return plan
+
+
+def _tied(pairs: Sequence[tuple[str, str]], on: Sequence[p.Expr]) -> list[tuple[str, str]]:
+    """Columns equal to a key column through one equality of the join: their rows need the same key values."""
+    found = []
+    for e in on:
+        if e.equality:
+            left, right = e.equality
+            for c, k in pairs:
+                if c in (left, right):
+                    found.append((right if c == left else left, k))
+    return found
+
+
+def _hinted(state: p.State, keys: p.Plan, pairs: Sequence[tuple[str, str]]) -> p.State:
+    if not isinstance(keys, p.Ref):
+        return state
+    fields = dict(zip(state.names, state.fields, strict=True))
+    hints = tuple(p.Prune(fields[c], keys.step, k) for c, k in pairs)
+    return replace(state, prune=(*state.prune, *hints))
+
+
+def prune_by(inputs: Sequence[p.Plan], at: int, on: Sequence[p.Expr]) -> list[p.Plan]:
+    """Give the leaves that an equality ties to the delta input `at` its key values as file-pruning hints."""
+    result = list(inputs)
+    driver = inputs[at]
+    for e in on:
+        if e.equality is None:
+            continue
+        for mine, theirs in (e.equality, e.equality[::-1]):
+            if mine not in driver.names:
+                continue
+            found = origin(driver, mine)
+            if found is None or not isinstance(found[0], p.Delta | p.Ref):
+                continue
+            key = _key_name(*found)
+            for i, child in enumerate(result):
+                if i != at and theirs in child.names:
+                    result[i] = _hint(child, theirs, found[0], key)
+    return result
+
+
+def _hint(plan: p.Plan, name: str, driver: p.Plan, key: str) -> p.Plan:
+    match plan:
+        case p.Project():
+            source = next((i.source for i in plan.items if i.name == name), None)
+            return replace(plan, child=_hint(plan.child, source, driver, key)) if source else plan
+        case p.Filter():
+            return replace(plan, child=_hint(plan.child, name, driver, key))
+        case p.Union():
+            at = plan.names.index(name)
+            return replace(plan, inputs=tuple(_hint(c, c.names[at], driver, key) for c in plan.inputs))
+        case p.InnerJoin():
+            inputs = tuple(_hint(c, name, driver, key) if name in c.names else c for c in plan.inputs)
+            return replace(plan, inputs=inputs)
+        case p.State():
+            hint = p.Prune(dict(zip(plan.names, plan.fields, strict=True))[name], hint_ref(driver), key)
+            return replace(plan, prune=(*plan.prune, hint))
+    return plan
+
+
+def _key_name(leaf: p.Plan, name: str) -> str:
+    return leaf.fields[leaf.names.index(name)] if isinstance(leaf, p.Delta) else name
+
+
+def hint_ref(leaf: p.Plan) -> str:
+    """How a hint names the leaf that holds its key values: a step, or the change of a source."""
+    if isinstance(leaf, p.Ref):
+        return leaf.step
+    assert isinstance(leaf, p.Delta)
+    return f"delta:{leaf.source}:{','.join(leaf.fields)}"

@@ -1,0 +1,166 @@
+"""Aggregate: Δγ(X) = γ(X₁)|K − stored|K, where K are the groups that ΔX touches.
+
+algebraic   S₁ = S₀ + Σ ΔX per group; the input is never read.
+extremum    the same; a group is recomputed only when its stored minimum or maximum lost a copy and no better value came.
+recompute   every other function: the groups in K are aggregated again from the current input.
+
+What is subtracted is always what is stored, so ties and float sums never leave a row behind.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from freshlake.compiler import plan as p
+from freshlake.compiler.aggregates import Tier, state_columns
+from freshlake.compiler.restrict import restrict
+from freshlake.compiler.rules import aggregate_state as state
+from freshlake.compiler.rules.rule import Derive
+from freshlake.compiler.rules.weights import COLUMN, negate, union, weighted
+from freshlake.compiler.split import Node
+
+
+class Build(Derive, Protocol):
+    """Deriving a stored node may also read what it stores and add steps."""
+
+    def stored(self, node: Node) -> p.Plan: ...
+
+    def select(self, plan: p.Plan, flag: str, purpose: str) -> p.Plan: ...
+
+
+def node_delta(node: Node, build: Build) -> p.Plan | None:
+    """The weighted change of the node's stored rows."""
+    aggregate = node.aggregate
+    assert aggregate is not None
+    change = build.delta(aggregate.child)
+    if change is None:
+        return None
+    if node.tier is Tier.RECOMPUTE:
+        return _recompute(node, aggregate, change, build)
+    groups = build.share(state.change_of_state(aggregate, change), "change of the groups' state")
+    old = build.share(_restricted(build.stored(node), groups, aggregate), "stored rows of those groups")
+    if node.tier is Tier.ALGEBRAIC:
+        merged = state.merged_sums(aggregate, union([_states(aggregate, old), _states(aggregate, groups)]))
+        return _difference(node, state.finished(aggregate, merged), old)
+    return _extremum(node, aggregate, groups, old, build)
+
+
+def node_rows(node: Node, build: Build) -> p.Plan:
+    """The node's stored rows computed from scratch."""
+    aggregate = node.aggregate
+    assert aggregate is not None
+    child = build.after(aggregate.child)
+    if node.tier is Tier.RECOMPUTE:
+        return _shown(node, aggregate.with_children((child,)))
+    return _shown(node, state.finished(aggregate, state.whole_state(aggregate, child)))
+
+
+def _recompute(node: Node, aggregate: p.Aggregate, change: p.Plan, build: Build) -> p.Plan:
+    keys = tuple(k.name for k in aggregate.keys)
+    touched = p.Group(
+        aggregate.columns[: len(keys)], p.project(change, aggregate.keys, aggregate.columns), keys, ()
+    )
+    groups = build.share(touched, "groups that the change touches") if keys else None
+    old = build.share(_restricted(build.stored(node), groups, aggregate), "stored rows of those groups")
+    new = aggregate.with_children((_child_of(aggregate, groups, build),))
+    return _difference(node, _keyed(aggregate, new), old)
+
+
+def _keyed(aggregate: p.Aggregate, new: p.Plan) -> p.Plan:
+    """Keys were computed below the semi join, so the aggregate groups by their columns."""
+    assert isinstance(new, p.Aggregate)
+    return p.Aggregate(new.columns, new.child, tuple(p.Item(k.name) for k in aggregate.keys), new.calls)
+
+
+def _child_of(aggregate: p.Aggregate, groups: p.Plan | None, build: Build) -> p.Plan:
+    """The current input of the touched groups, with the group keys as columns."""
+    child = build.after(aggregate.child)
+    extra = tuple(k for k in aggregate.keys if k.expr is not None)
+    wide = p.project(child, p.passing(child, *extra), aggregate.columns) if extra else child
+    return wide if groups is None else restrict(wide, groups, [(k.name, k.name) for k in aggregate.keys])
+
+
+def _restricted(stored: p.Plan, groups: p.Plan | None, aggregate: p.Aggregate) -> p.Plan:
+    pairs = [(k.name, k.name) for k in aggregate.keys]
+    if groups is None or not pairs:
+        return stored
+    restricted = restrict(stored, groups, pairs)
+    assert isinstance(restricted, p.SemiJoin)
+    inner = restricted.inputs[0]
+    return inner if isinstance(inner, p.SemiJoin) else restricted
+
+
+def _states(aggregate: p.Aggregate, rows: p.Plan) -> p.Plan:
+    names = [k.name for k in aggregate.keys] + [n for n, _ in state_columns(aggregate.calls)]
+    return p.project(rows, tuple(p.Item(n) for n in names))
+
+
+def _extremum(node: Node, aggregate: p.Aggregate, groups: p.Plan, old: p.Plan, build: Build) -> p.Plan:
+    extrema = [c for c in aggregate.calls if c.function in ("Min", "Max")]
+    merged = build.share(_merged_extrema(aggregate, extrema, groups, old), "merged state of those groups")
+    stale = build.select(merged, "__fl_stale", "groups whose extremum lost its last copy")
+    fresh = p.Filter(merged.columns, merged, (p.text("not __fl_stale", "__fl_stale"),))
+    again = state.whole_state(_by_column(aggregate), _child_of(aggregate, stale, build))
+    if not aggregate.keys:
+        again = _only_if(stale, again)
+    new = union([_states(aggregate, fresh), _states(aggregate, again)])
+    return _difference(node, state.finished(aggregate, new), old)
+
+
+def _only_if(stale: p.Plan, again: p.Plan) -> p.Plan:
+    """Without keys nothing restricts the recomputation, so it is tied to the one row that says it is needed."""
+    mark = p.project(stale, [p.Item("__fl_again", p.column_expr("__fl_stale"))])
+    return p.InnerJoin((*again.columns, *mark.columns), (again, mark), ())
+
+
+def _by_column(aggregate: p.Aggregate) -> p.Aggregate:
+    return p.Aggregate(
+        aggregate.columns, aggregate.child, tuple(p.Item(k.name) for k in aggregate.keys), aggregate.calls
+    )
+
+
+def _merged_extrema(aggregate: p.Aggregate, extrema: list[p.Call], groups: p.Plan, old: p.Plan) -> p.Plan:
+    """Stored and changed state side by side per group, the new extremum, and whether it must be recomputed."""
+    keys = [k.name for k in aggregate.keys]
+    sums = [n for n, _ in state_columns(aggregate.calls) if not n.startswith("__fl_m")]
+    slots = [c.slot for c in extrema]
+    left = [p.Item(n) for n in (*keys, *sums)]
+    right = list(left)
+    for i in slots:
+        left += [p.Item(f"__fl_m{i}"), *(p.Item(f"__fl_{x}{i}", p.text(f"if(false, __fl_m{i}, null)")) for x in "id")]
+        right += [p.Item(f"__fl_m{i}", p.text(f"if(false, __fl_i{i}, null)")), p.Item(f"__fl_i{i}"), p.Item(f"__fl_d{i}")]
+    both = union([p.project(old, left), p.project(groups, right)])
+    picks = []
+    for call in extrema:
+        best, i = call.function.lower(), call.slot
+        picks += [p.Item(f"__fl_{x}{i}", p.text(f"{best}(__fl_{x}{i})")) for x in "mid"]
+    merged = state.merged_sums(aggregate, both, tuple(picks))
+    tests, news = [], []
+    for call in extrema:
+        i, better, pick = call.slot, *((">", "greatest") if call.function == "Max" else ("<", "least"))
+        tests.append(
+            f"(__fl_n{i} > 0 and coalesce(__fl_d{i} {better}= __fl_m{i}, false)"
+            f" and not coalesce(__fl_i{i} {better} __fl_m{i}, false))"
+        )
+        news.append(p.Item(f"__fl_m{i}", p.text(f"if(__fl_n{i} = 0, null, {pick}(__fl_m{i}, __fl_i{i}))")))
+    items = [p.Item(n) for n in (*keys, *sums)] + news + [p.Item("__fl_stale", p.text(" or ".join(tests)))]
+    return p.project(merged, items, (*aggregate.columns, *state.state_schema(aggregate)))
+
+
+def _difference(node: Node, new: p.Plan, old: p.Plan) -> p.Plan:
+    names = tuple(c.name for c in node.columns)
+    shown = p.project(_shown(node, new), tuple(p.Item(n) for n in names), node.output)
+    stored = p.project(old, tuple(p.Item(n) for n in names), node.output)
+    return p.Union((*node.output, COLUMN), (weighted(shown), negate(stored)))
+
+
+def _shown(node: Node, rows: p.Plan) -> p.Plan:
+    """Apply the projections above the aggregate, hidden columns carried along."""
+    for above in reversed(node.above):
+        own = {i.name for i in above.items}
+        hidden = tuple(p.Item(n) for n in node.hidden if n not in own)
+        rows = p.project(rows, (*above.items, *hidden), (*above.columns, *node.output))
+    return p.project(rows, tuple(p.Item(c.name) for c in node.columns), node.output)
+
+
+__all__ = ["Build", "node_delta", "node_rows"]

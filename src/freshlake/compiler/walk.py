@@ -1,0 +1,50 @@
+"""Small walks over plans: transform bottom-up, find leaves, follow a column to where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from freshlake.compiler import plan as p
+
+
+def transform(plan: p.Plan, change: Callable[[p.Plan], p.Plan]) -> p.Plan:
+    """Rebuild bottom-up; unchanged parts keep their identity."""
+    children = plan.children
+    rebuilt = tuple(transform(c, change) for c in children)
+    if any(new is not old for new, old in zip(rebuilt, children, strict=True)):
+        plan = plan.with_children(rebuilt)
+    return change(plan)
+
+
+def nodes(plan: p.Plan) -> Iterator[p.Plan]:
+    yield plan
+    for child in plan.children:
+        yield from nodes(child)
+
+
+def sources(plan: p.Plan) -> frozenset[str]:
+    """Keys of the sources and internal nodes a plan reads."""
+    found = set()
+    for node in nodes(plan):
+        if isinstance(node, p.Scan):
+            found.add(node.source)
+        elif isinstance(node, p.NodeRef):
+            found.add(node.node)
+    return frozenset(found)
+
+
+def origin(plan: p.Plan, name: str) -> tuple[p.Plan, str] | None:
+    """The leaf and its column that `name` copies unchanged, or None when it is computed."""
+    match plan:
+        case p.Project():
+            item = next((i for i in plan.items if i.name == name), None)
+            source = item.source if item else None
+            return origin(plan.child, source) if source else None
+        case p.Filter() | p.SemiJoin():
+            return origin(plan.children[0], name)
+        case p.InnerJoin():
+            owner = next((c for c in plan.inputs if name in c.names), None)
+            return origin(owner, name) if owner else None
+        case p.State() | p.Delta() | p.Ref() | p.Scan() | p.NodeRef():
+            return plan, name
+    return None

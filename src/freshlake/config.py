@@ -1,0 +1,130 @@
+"""Settings: `connect(settings=…)`, then `FRESHLAKE_<NAME>` in the environment, then the lake's `freshlake.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+from pydantic import Field, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+
+from freshlake.errors import InvalidSetting
+
+SETTINGS_FILE = "freshlake.toml"
+ENVIRONMENT_PREFIX = "FRESHLAKE_"
+
+_MIB = 1024 * 1024
+
+
+class Settings(BaseSettings):
+    """What an operator may change; every value has a range and a reason."""
+
+    model_config = SettingsConfigDict(env_prefix=ENVIRONMENT_PREFIX, frozen=True, extra="forbid")
+
+    min_schedule_seconds: Annotated[
+        int, Field(ge=1, le=86_400, description="Shortest schedule that create and alter accept.")
+    ] = 60
+    max_consecutive_errors: Annotated[
+        int, Field(ge=1, le=100, description="Failed refreshes in a row before a table goes to ERROR.")
+    ] = 3
+    differential_max_change_ratio: Annotated[
+        float, Field(ge=0, le=1, description="AUTO refreshes in full above this share of changed rows; 0 = never.")
+    ] = 0.15
+    fold_after_refreshes: Annotated[
+        int, Field(ge=1, le=10_000, description="Fold policy auto: fold after this many refreshes.")
+    ] = 30
+    fold_after_ratio: Annotated[
+        float, Field(ge=0, le=1, description="Fold policy auto: fold when the log reaches this share of the base.")
+    ] = 0.03
+    driver_result_bytes: Annotated[
+        int, Field(ge=1, le=2_048 * _MIB, description="Largest result that may come to the driver; more goes by Spark.")
+    ] = 64 * _MIB
+    driver_rows: Annotated[
+        int, Field(ge=1, le=100_000_000, description="Most rows that may come to the driver; more goes by Spark.")
+    ] = 1_000_000
+    lease_seconds: Annotated[
+        int, Field(ge=1, le=3_600, description="How long a silent worker keeps a table before another may take it.")
+    ] = 60
+    log_retention_hours: Annotated[
+        int, Field(ge=0, le=87_600, description="Shortest time that folded log versions are kept.")
+    ] = 168
+    reader_min_age_seconds: Annotated[
+        int, Field(ge=0, le=604_800, description="Files younger than this are kept for running readers.")
+    ] = 3_600
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], Field(description="Least severe message that is logged.")
+    ] = "info"
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        # load() merges the sources itself, because the lake's folder is known only there
+        return (init_settings,)
+
+    @classmethod
+    def load(cls, lake: Path | str | None = None, overrides: Mapping[str, Any] | None = None) -> Settings:
+        """The settings of a lake; raises InvalidSetting naming the setting, its origin and the allowed range."""
+        values: dict[str, Any] = {}
+        origins: dict[str, str] = {}
+        for origin, part in (
+            (SETTINGS_FILE, _from_file(lake)),
+            ("the environment", EnvSettingsSource(cls)()),
+            ("connect(settings=…)", dict(overrides or {})),
+        ):
+            values.update(part)
+            origins.update(dict.fromkeys(part, origin))
+        try:
+            return cls(**values)
+        except ValidationError as error:
+            raise _invalid(error, values, origins) from None
+
+
+def allowed(name: str) -> str:
+    """The allowed values of a setting, in words."""
+    return _allowed(Settings.model_fields[name])
+
+
+def _from_file(lake: Path | str | None) -> dict[str, Any]:
+    path = Path(lake) / SETTINGS_FILE if lake is not None else None
+    if path is None or not path.is_file():
+        return {}
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidSetting(
+            f"{path} is not valid TOML", detail=str(error), hint="correct or remove the file"
+        ) from None
+    except OSError as error:
+        raise InvalidSetting(f"{path} cannot be read", detail=error.strerror, hint="check its permissions") from None
+
+
+def _invalid(error: ValidationError, values: Mapping[str, Any], origins: Mapping[str, str]) -> InvalidSetting:
+    name = str(error.errors()[0]["loc"][0])
+    origin = origins[name]
+    if name not in Settings.model_fields:
+        known = ", ".join(sorted(Settings.model_fields))
+        return InvalidSetting(f"unknown setting {name} in {origin}", hint=f"the settings are: {known}")
+    return InvalidSetting(
+        f"setting {name} has the value {values[name]!r} in {origin}",
+        detail=f"allowed is {allowed(name)}",
+        hint=f"correct it, or remove it to use the default {Settings.model_fields[name].default}",
+    )
+
+
+def _allowed(field: FieldInfo) -> str:
+    annotation = field.annotation
+    if get_origin(annotation) is Literal:
+        return "one of " + ", ".join(get_args(annotation))
+    low = next(part.ge for part in field.metadata if hasattr(part, "ge"))
+    high = next(part.le for part in field.metadata if hasattr(part, "le"))
+    kind = "a whole number" if annotation is int else "a number"
+    return f"{kind} from {low} to {high}"

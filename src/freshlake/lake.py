@@ -1,0 +1,272 @@
+"""connect(): open a lake, and the object whose methods are the whole public API."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from freshlake import session
+from freshlake.catalog.enums import RefreshMode, Status
+from freshlake.catalog.names import TableName
+from freshlake.catalog.records import StreamTable
+from freshlake.catalog.store import Catalog
+from freshlake.clock import Clock, SystemClock
+from freshlake.compiler.explain import Explanation
+from freshlake.config import Settings
+from freshlake.refresh.definition import Builder
+from freshlake.refresh.engine import Engine, Pins
+from freshlake.refresh.folding import fold, fold_if_due
+from freshlake.refresh.layout import Layout
+from freshlake.refresh.result import FoldResult, RefreshResult, Verification
+from freshlake.refresh.verify import verify
+from freshlake.service import statements
+from freshlake.service.names import Names
+from freshlake.service.reading import Reading
+from freshlake.service.report import (
+    RefreshRecord,
+    Report,
+    SourceInfo,
+    StreamTableStatus,
+    TreeLine,
+    Validation,
+)
+from freshlake.service.rounds import Rounds
+from freshlake.service.sql import Sql
+from freshlake.service.tables import Tables
+
+
+def connect(
+    lake: str | Path | None = None,
+    *,
+    spark: SparkSession | None = None,
+    warehouse: str | Path | None = None,
+    settings: Mapping[str, Any] | None = None,
+    spark_settings: Mapping[str, str] | None = None,
+    clock: Clock | None = None,
+) -> Freshlake:
+    """Open a lake folder, made when missing.
+
+    Without `spark` a tuned local Spark with Delta is started; with it, the caller's session is used after a check that
+    Delta is configured. `warehouse` is another word for the lake folder beside a session of one's own.
+    """
+    folder = Path(lake or warehouse or "lake").expanduser().resolve()
+    catalog = Catalog.open(folder, clock=clock)
+    try:
+        chosen = Settings.load(folder, settings)
+        if spark is not None:
+            session.check(spark)
+        layout = Layout(folder, catalog)
+        own = spark if spark is not None else session.start(layout.tables, settings=spark_settings)
+    except BaseException:
+        catalog.close()
+        raise
+    engine = Engine(catalog, layout, own, chosen, clock or SystemClock())
+    return Freshlake(engine, embedded=spark is None)
+
+
+class Freshlake:
+    """A lake with its stream tables."""
+
+    def __init__(self, engine: Engine, *, embedded: bool) -> None:
+        self._engine = engine
+        self._names = Names(engine.spark, engine.catalog, engine.layout, embedded)
+        self._tables = Tables(engine, self._names)
+        self._reading = Reading(engine)
+        self._sql = Sql(engine, self._names, self._reading.state)
+        self._report = Report(self._tables)
+        self._rounds = Rounds(engine, self._tables)
+        engine.catalog.fail_interrupted()
+        self._names.ensure(None)
+
+    @property
+    def spark(self) -> SparkSession:
+        """A session for the user; Freshlake works in sessions of its own."""
+        return self._engine.spark
+
+    @property
+    def path(self) -> Path:
+        return self._engine.layout.lake
+
+    def sql(self, text: str) -> DataFrame:
+        """Run Spark SQL or one of Freshlake's own statements."""
+        return statements.run(self, text) or self._sql.run(text)
+
+    # Definitions -----------------------------------------------------------------------------------------------------
+
+    def create_stream_table(
+        self,
+        name: str,
+        query: str | Builder,
+        *,
+        schedule: str | None = None,
+        refresh_mode: str | None = None,
+        initialize: bool = True,
+        append_only: bool = False,
+        partition_by: Sequence[str] | None = None,
+        fold_policy: str | None = None,
+    ) -> StreamTable:
+        """Create a stream table and load it; nothing is left behind when that fails."""
+        with self._quietly():
+            return self._tables.create(
+                name,
+                query,
+                schedule=schedule,
+                refresh_mode=refresh_mode,
+                initialize=initialize,
+                append_only=append_only,
+                partition_by=partition_by,
+                fold_policy=fold_policy,
+            )
+
+    def create_stream_table_if_not_exists(self, name: str, query: str | Builder, **options: Any) -> StreamTable:
+        """Create it unless a stream table of that name exists, which is returned as it is."""
+        found = self._engine.catalog.find(self._name(name))
+        return found if found is not None else self.create_stream_table(name, query, **options)
+
+    def create_or_replace_stream_table(
+        self,
+        name: str,
+        query: str | Builder,
+        *,
+        schedule: str | None = None,
+        refresh_mode: str | None = None,
+        initialize: bool = True,
+        append_only: bool = False,
+        partition_by: Sequence[str] | None = None,
+        fold_policy: str | None = None,
+    ) -> StreamTable:
+        """Bring a stream table to this definition, doing only what is needed."""
+        options = {
+            "schedule": schedule,
+            "refresh_mode": refresh_mode,
+            "initialize": initialize,
+            "append_only": append_only,
+            "partition_by": partition_by,
+            "fold_policy": fold_policy,
+        }
+        with self._quietly():
+            return self._tables.replace(name, query, options)
+
+    def alter_stream_table(
+        self,
+        name: str,
+        *,
+        query: str | Builder | None = None,
+        schedule: str | None = None,
+        refresh_mode: str | None = None,
+        status: str | None = None,
+        fold_policy: str | None = None,
+    ) -> StreamTable:
+        """Change what is given and leave the rest; a new query is loaded aside and swapped in at once."""
+        with self._quietly():
+            return self._tables.alter(
+                name,
+                query=query,
+                schedule=schedule,
+                refresh_mode=refresh_mode,
+                status=status,
+                fold_policy=fold_policy,
+            )
+
+    def drop_stream_table(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:
+        """Remove a stream table with its storage and history."""
+        self._tables.drop(name, if_exists, cascade)
+
+    def resume(self, name: str) -> StreamTable:
+        """Let a suspended or failed stream table be refreshed again."""
+        return self.alter_stream_table(name, status=str(Status.ACTIVE))
+
+    # Refresh ---------------------------------------------------------------------------------------------------------
+
+    def refresh(self, name: str, mode: str | None = None) -> RefreshResult:
+        """Bring a stream table, and first those it reads, to the state of their sources now."""
+        requested = RefreshMode.parse(mode) if mode else None
+        requested = None if requested is RefreshMode.AUTO else requested
+        with self._quietly():
+            return self._rounds.refresh(self._engine.catalog.get(self._name(name)), requested)
+
+    def refresh_all(self) -> list[RefreshResult]:
+        """Refresh everything in dependency order, all at one point in time."""
+        with self._quietly():
+            return self._rounds.refresh_all()
+
+    def fold(self, name: str) -> FoldResult:
+        """Bring a stream table's log into its base now."""
+        with self._quietly():
+            return fold(self._engine, self._engine.catalog.get(self._name(name)), "requested")
+
+    def vacuum(self, name: str) -> int:
+        """Delete files of a stream table that no version in use needs; returns how many."""
+        with self._quietly():
+            return self._rounds.vacuum(self._engine.catalog.get(self._name(name)))
+
+    def verify(self, name: str) -> Verification:
+        """Recompute the query at the table's frontier and compare both ways."""
+        with self._quietly():
+            return verify(self._engine, self._engine.catalog.get(self._name(name)))
+
+    # Reading ---------------------------------------------------------------------------------------------------------
+
+    def table(self, name: str) -> DataFrame:
+        """The published state of a stream table, or a plain table of that name."""
+        found = self._engine.catalog.find(self._name(name))
+        if found is not None:
+            return self._reading.state(found)
+        return self.sql(f"SELECT * FROM {name}")
+
+    def changes(self, name: str, since: int) -> DataFrame:
+        """What changed after a version, as rows with a weight."""
+        return self._reading.changes(self._engine.catalog.get(self._name(name)), since)
+
+    def explain(self, name_or_query: str) -> Explanation:
+        """Plan, rules, program, strategy and reasons."""
+        with self._quietly():
+            return self._report.explain(name_or_query)
+
+    def validate(self, query: str | Builder) -> Validation:
+        """Would this query be differential, and why not; nothing is created."""
+        with self._quietly():
+            return self._report.validate(query)
+
+    def status(self) -> list[StreamTableStatus]:
+        return self._report.status()
+
+    def history(self, name: str | None = None, limit: int = 20) -> list[RefreshRecord]:
+        """Refreshes, newest first."""
+        return self._report.history(self._engine.catalog.get(self._name(name)) if name else None, limit)
+
+    def sources(self, name: str | None = None) -> list[SourceInfo]:
+        return self._report.sources(self._engine.catalog.get(self._name(name)) if name else None)
+
+    def dependency_tree(self) -> list[TreeLine]:
+        return self._report.tree()
+
+    def close(self) -> None:
+        """Close the catalog; Spark goes on, since a process has only one."""
+        self._engine.catalog.close()
+
+    def __enter__(self) -> Freshlake:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _name(self, name: str) -> TableName:
+        return TableName.parse(name, self._engine.spark.catalog.currentDatabase())
+
+    @contextlib.contextmanager
+    def _quietly(self) -> Iterator[None]:
+        """PySpark logs every failed query with its JVM stack; errors reach the caller as Freshlake errors instead."""
+        import logging
+
+        loggers = [logging.getLogger(n) for n in ("SQLQueryContextLogger", "DataFrameQueryContextLogger")]
+        for logger in loggers:
+            logger.disabled = True
+        yield
+
+
+__all__ = ["Freshlake", "Pins", "connect", "fold_if_due"]

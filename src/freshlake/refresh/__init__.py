@@ -1,0 +1,1 @@
+"""One refresh: triage, choose, run, commit, recover, verify."""

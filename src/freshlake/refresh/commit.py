@@ -1,0 +1,326 @@
+"""Carry out a decision: compute every node's change, append node logs, then the table's own log (the commit point)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType, _parse_datatype_json_string
+
+from freshlake.catalog.enums import Action
+from freshlake.catalog.records import Commit, Lease, NodeState, StreamTable
+from freshlake.compiler.compile import CompiledQuery
+from freshlake.compiler.derive import Changed
+from freshlake.compiler.split import ROOT, Node
+from freshlake.errors import InvariantViolated
+from freshlake.refresh.choose import Decision
+from freshlake.refresh.inputs import Inputs, SourceSpan, StoredNode
+from freshlake.refresh.result import RefreshResult
+from freshlake.refresh.run import Runner, renamed
+from freshlake.sources.protocol import ChangeKind, Position, Source
+from freshlake.storage.certificate import Certificate
+from freshlake.storage.layout import FoldPoint
+from freshlake.storage.relation import WEIGHT, Relation
+from freshlake.storage.table import ChangeLogged
+from freshlake.version import VERSION
+
+if TYPE_CHECKING:
+    from freshlake.refresh.engine import Engine
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a refresh left behind."""
+
+    table: StreamTable
+    refresh_id: str
+    rows_inserted: int
+    rows_deleted: int
+    rows_read: int
+
+
+def frontier(heads: Mapping[str, Position], at: datetime) -> dict[str, Any]:
+    return {
+        "sources": {key: position.to_json() for key, position in sorted(heads.items())},
+        "data_timestamp": at.isoformat(),
+    }
+
+
+def spans(table: StreamTable, sources: Mapping[str, Source], heads: Mapping[str, Position]) -> dict[str, SourceSpan]:
+    known = (table.frontier or {}).get("sources", {})
+    starts = {key: Position.from_json(known[key]) if key in known else None for key in sources}
+    return {key: SourceSpan(source, starts[key], heads[key]) for key, source in sources.items()}
+
+
+def stored_schema(node: Node) -> StructType:
+    """The storage schema of a node."""
+    fields = []
+    for c in node.columns:
+        text = c.type if c.type.startswith("{") else json.dumps(c.type)
+        fields.append(StructField(c.field, _parse_datatype_json_string(text), True, json.loads(c.metadata)))
+    return StructType(fields)
+
+
+@dataclass
+class Work:
+    """One attempt at one decision, under a lease."""
+
+    engine: Engine
+    table: StreamTable
+    lease: Lease
+    refresh_id: str
+    decision: Decision
+    spans: Mapping[str, SourceSpan]
+    compiled: CompiledQuery
+    mark: Callable[[str], None]
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    """Further columns of the stream table to move with this refresh, for one that carries a new definition."""
+
+    def perform(self) -> Done:
+        action = self.decision.action
+        if action is Action.NO_DATA:
+            return self._commit(self.table.version, 0, 0, None, 0)
+        if action is Action.REINITIALIZE or not self.table.is_populated:
+            return self._load()
+        return self._append()
+
+    # A new generation ------------------------------------------------------------------------------------------------
+
+    def _load(self) -> Done:
+        """Build a whole generation beside the old one; readers switch when the catalog does."""
+        generation = self.table.generation + 1
+        version = 1
+        tables = {n.id: self.engine.layout.node(self.table.storage_id, generation, n.id) for n in self.compiled.nodes}
+        # what a load that died left here was never committed
+        shutil.rmtree(self.engine.layout.generation(self.table.storage_id, generation), ignore_errors=True)
+        for node in self.compiled.nodes:
+            ChangeLogged.create(tables[node.id].path, stored_schema(node))
+        counts: dict[str, int] = {}
+        runner = self._runner({n: StoredNode(t, 0, None) for n, t in tables.items()})
+
+        def load(node_id: str, frame: DataFrame) -> FoldPoint:
+            node = self.compiled.node(node_id)
+            named = frame.toDF(*(c.field for c in node.columns))
+            seen = Observation()
+            certificate = self._certificate(version, 0, 0, {n: version for n in counts})
+            self.mark(f"load {node_id or 'root'}")
+            point = tables[node_id].load(
+                self.engine.worker.running, named.observe(seen, F.count(F.lit(1)).alias("rows")), certificate
+            )
+            counts[node_id] = int(seen.get["rows"])
+            return point
+
+        self.engine.worker.size_for(small=False)
+        runner.load = load
+        runner.run(self.compiled.full(replaced=False))
+        self.mark("loaded")
+        rows = counts[ROOT]
+        point = runner.loaded[ROOT]
+        nodes = {
+            n: NodeState(tables[n].path, version, f.base_version, f.folded_version)
+            for n, f in runner.loaded.items()
+            if n != ROOT
+        }
+        return self._commit(version, rows, 0, nodes, 0, generation=generation, fold=point, row_count=rows)
+
+    # A change of what is stored --------------------------------------------------------------------------------------
+
+    def _append(self) -> Done:
+        stored = self._stored()
+        runner = self._runner(stored)
+        differential = self.decision.action is Action.DIFFERENTIAL
+        self.engine.worker.size_for(small=differential and self._is_small())
+        try:
+            runner.run(self.compiled.differential(self._changed()) if differential else self.compiled.full(True))
+            self.mark("compute")
+            return self._append_results(runner, stored)
+        finally:
+            runner.release()
+
+    def _append_results(self, runner: Runner, stored: Mapping[str, StoredNode]) -> Done:
+        version = self.table.version + 1
+        results = {n: r for n, r in runner.results.items() if not r.is_empty}
+        read = runner.rows_in
+        if not results:
+            return self._commit(self.table.version, 0, 0, None, read)
+        nodes = dict(self.table.nodes)
+        for node_id in (n.id for n in self.compiled.nodes if n.id in results and n.id != ROOT):
+            self.mark(f"append {node_id}")
+            self._write(stored[node_id].table, node_id, results[node_id], version, nodes)
+            nodes[node_id] = replace(nodes[node_id], version=version)
+        self.mark("append root")
+        change = results.get(ROOT) or Relation.empty(runner.results[ROOT].schema)
+        inserted, deleted = self._write(stored[ROOT].table, ROOT, change, version, nodes)
+        self.mark("appended")
+        return self._commit(version, inserted, deleted, nodes, read)
+
+    def _write(
+        self, table: ChangeLogged, node_id: str, change: Relation, version: int, nodes: Mapping[str, NodeState]
+    ) -> tuple[int, int]:
+        """Append one node's change; a large one is counted while Spark writes it."""
+        node = self.compiled.node(node_id)
+        named = renamed(change, [c.field for c in node.columns])
+        versions = {n: s.version for n, s in nodes.items()}
+        if named.arrow is not None:
+            weights = named.arrow.column(WEIGHT)
+            inserted = int(pc.sum(pc.max_element_wise(weights, 0)).as_py() or 0)
+            deleted = -int(pc.sum(pc.min_element_wise(weights, 0)).as_py() or 0)
+            if node_id == ROOT:
+                self._check_count(inserted, deleted)
+            certificate = self._certificate(version, inserted, deleted, versions)
+            table.append(self.engine.worker.running, named, certificate)
+            return inserted, deleted
+        assert named.frame is not None
+        seen = Observation()
+        plus = F.sum(F.when(F.col(WEIGHT) > 0, F.col(WEIGHT)).otherwise(0))
+        minus = F.sum(F.when(F.col(WEIGHT) < 0, -F.col(WEIGHT)).otherwise(0))
+        counted = named.frame.observe(seen, plus.alias("plus"), minus.alias("minus"))
+        certificate = self._certificate(version, 0, 0, versions)
+        table.append(
+            self.engine.worker.running, Relation(named.schema, None, counted, None, named.insert_only), certificate
+        )
+        inserted, deleted = int(seen.get["plus"] or 0), int(seen.get["minus"] or 0)
+        if node_id == ROOT:
+            self._check_count(inserted, deleted)
+        return inserted, deleted
+
+    def _check_count(self, inserted: int, deleted: int) -> None:
+        known = self.table.row_count
+        if known is not None and known + inserted - deleted < 0:
+            raise InvariantViolated(
+                f"refresh of {self.table.full_name.short} would delete rows that are not there",
+                detail=f"{known} rows stored, {deleted} to delete, {inserted} to insert",
+                hint="run verify on the table, then refresh it with mode FULL",
+            )
+
+    # Parts -----------------------------------------------------------------------------------------------------------
+
+    def _runner(self, nodes: Mapping[str, StoredNode]) -> Runner:
+        return Runner(self.engine.worker, self.compiled, Inputs(self.spans, nodes), self.engine.settings)
+
+    def _stored(self) -> dict[str, StoredNode]:
+        return stored_nodes(self.engine, self.table, self.compiled)
+
+    def _changed(self) -> Changed:
+        kinds = {k: self._kind(k) for k in self.spans}
+        return Changed(
+            frozenset(k for k, kind in kinds.items() if kind is not ChangeKind.NONE),
+            frozenset(k for k, kind in kinds.items() if kind is ChangeKind.INSERT_ONLY),
+        )
+
+    def _kind(self, key: str) -> ChangeKind:
+        return ChangeKind(self.decision.inputs["sources"][key]["change"])
+
+    def _is_small(self) -> bool:
+        inputs = self.decision.inputs["sources"].values()
+        changed = [s for s in inputs if s["change"] != ChangeKind.NONE]
+        return all(
+            (s["changed_rows"] or 0) <= self.engine.settings.driver_rows
+            and s.get("bytes", 0) <= self.engine.settings.driver_result_bytes
+            for s in changed
+        )
+
+    def _certificate(self, version: int, inserted: int, deleted: int, nodes: Mapping[str, int]) -> Certificate:
+        known = self.table.row_count
+        return Certificate(
+            refresh_id=self.refresh_id,
+            epoch=self.lease.epoch,
+            fingerprint=self.compiled.fingerprint,
+            version=version,
+            from_frontier=dict(self.table.frontier) if self.table.frontier else None,
+            to_frontier=self._frontier(),
+            action=str(self.decision.action),
+            reason=self.decision.reason,
+            rows_inserted=inserted,
+            rows_deleted=deleted,
+            row_count=None if known is None else known + inserted - deleted,
+            nodes=dict(nodes),
+            engine=f"freshlake {VERSION}",
+        )
+
+    def _frontier(self) -> dict[str, Any]:
+        return frontier({k: s.end for k, s in self.spans.items()}, self.lease.acquired_at)
+
+    def _commit(
+        self,
+        version: int,
+        inserted: int,
+        deleted: int,
+        nodes: Mapping[str, NodeState] | None,
+        read: int,
+        *,
+        generation: int | None = None,
+        fold: FoldPoint | None = None,
+        row_count: int | None = None,
+    ) -> Done:
+        known = self.table.row_count
+        if row_count is None and known is not None:
+            row_count = known + inserted - deleted
+        moved = Commit(
+            refresh_id=self.refresh_id,
+            action=self.decision.action,
+            generation=self.table.generation if generation is None else generation,
+            version=version,
+            frontier=self._frontier(),
+            data_timestamp=self.lease.acquired_at,
+            rows_inserted=inserted,
+            rows_deleted=deleted,
+            row_count=row_count,
+            nodes=nodes,
+            fold_base_version=fold.base_version if fold else None,
+            folded_version=fold.folded_version if fold else None,
+            source_changes=sum(s["changed_rows"] or 0 for s in self.decision.inputs["sources"].values()),
+            fallback_reason=self.decision.reason,
+            decision={**self.decision.inputs, "detail": self.decision.detail},
+            changes=dict(self.changes),
+        )
+        table = self.engine.catalog.commit_refresh(self.table.id, self.lease.epoch, moved)
+        self.mark("committed")
+        return Done(table, self.refresh_id, inserted, deleted, read)
+
+
+def stored_nodes(engine: Engine, table: StreamTable, compiled: CompiledQuery) -> dict[str, StoredNode]:
+    """Where every node of a table stands, as the catalog committed it."""
+    assert table.fold_base_version is not None
+    assert table.folded_version is not None
+    stored = {
+        ROOT: StoredNode(
+            engine.layout.root(table, table.generation),
+            table.version,
+            FoldPoint(table.fold_base_version, table.folded_version),
+        )
+    }
+    for node in compiled.nodes:
+        if node.id != ROOT:
+            state = table.nodes[node.id]
+            assert state.base_version is not None
+            assert state.folded_version is not None
+            point = FoldPoint(state.base_version, state.folded_version)
+            path = engine.layout.node(table.storage_id, table.generation, node.id)
+            stored[node.id] = StoredNode(path, state.version, point)
+    return stored
+
+
+def result(done: Done, decision: Decision, jobs: int, took: float, timings: Mapping[str, float]) -> RefreshResult:
+    return RefreshResult(
+        table=str(done.table.full_name),
+        action=decision.action,
+        reason=decision.reason,
+        rows_inserted=done.rows_inserted,
+        rows_deleted=done.rows_deleted,
+        duration_ms=took,
+        frontier=dict(done.table.frontier or {}),
+        version=done.table.version,
+        detail=decision.detail,
+        spark_jobs=jobs,
+        rows_read=done.rows_read,
+        refresh_id=done.refresh_id,
+        timings=dict(timings),
+    )

@@ -1,0 +1,103 @@
+"""A definition: SQL text, an importable PySpark function, or (for one session) a DataFrame; and how to rebuild it."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from freshlake.catalog.enums import DefinitionKind
+from freshlake.errors import DefinitionNotImportable, InvalidArgument
+from freshlake.refresh.spark_errors import translated
+
+Builder = Callable[[SparkSession], DataFrame]
+
+
+@dataclass(frozen=True)
+class Definition:
+    kind: DefinitionKind
+    text: str
+    """SQL, or the source code of the function for people."""
+    reference: str | None = None
+    builder: Builder | None = None
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """The query as an analyzed DataFrame in `spark`; analysis errors keep Spark's message and position."""
+        with translated():
+            if self.kind is DefinitionKind.SQL:
+                return spark.sql(self.text)
+            builder = self.builder or load_function(self.reference or "")
+            frame = builder(spark)
+        if not isinstance(frame, DataFrame):
+            raise InvalidArgument(
+                f"{self.reference} returned {type(frame).__name__}, not a DataFrame",
+                hint="the function takes a SparkSession and returns a DataFrame",
+            )
+        return frame
+
+    @property
+    def fingerprint(self) -> str:
+        return hashlib.sha256(f"{self.kind}:{self.reference}:{self.text}".encode()).hexdigest()[:16]
+
+
+def define(query: str | Builder) -> Definition:
+    """A definition from what the user gave: SQL, 'module:function', or the function itself."""
+    if callable(query):
+        return _of_function(query)
+    if not isinstance(query, str):
+        raise InvalidArgument(
+            f"a query is SQL text or an importable PySpark function, not {type(query).__name__}",
+            hint="a DataFrame cannot be rebuilt after a restart: wrap it in a function that takes the session",
+        )
+    text = query.strip().rstrip(";").strip()
+    if not text:
+        raise InvalidArgument("the query is empty")
+    if _is_reference(text):
+        function = load_function(text)
+        return Definition(DefinitionKind.FUNCTION, _source(function), text, function)
+    return Definition(DefinitionKind.SQL, text)
+
+
+def _is_reference(text: str) -> bool:
+    module, colon, name = text.partition(":")
+    return bool(colon) and name.isidentifier() and all(part.isidentifier() for part in module.split("."))
+
+
+def _of_function(function: Builder) -> Definition:
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
+    if module in (None, "__main__") or not name.isidentifier():
+        raise DefinitionNotImportable(
+            f"the function {name or function!r} cannot be imported by another process",
+            hint="put it at the top level of a module that is on the Python path",
+        )
+    reference = f"{module}:{name}"
+    if load_function(reference) is not function:
+        raise DefinitionNotImportable(
+            f"{reference} is another function than the one given", hint="pass the module's own top-level function"
+        )
+    return Definition(DefinitionKind.FUNCTION, _source(function), reference, function)
+
+
+def load_function(reference: str) -> Builder:
+    module, _, name = reference.partition(":")
+    try:
+        function = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise DefinitionNotImportable(
+            f"cannot import {reference}: {error}", hint="put the module on the Python path, or alter the query"
+        ) from error
+    if not callable(function):
+        raise DefinitionNotImportable(f"{reference} is not a function")
+    result: Builder = function
+    return result
+
+
+def _source(function: Builder) -> str:
+    try:
+        return inspect.getsource(function)
+    except (OSError, TypeError):
+        return getattr(function, "__qualname__", "function")

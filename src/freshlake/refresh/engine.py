@@ -1,0 +1,247 @@
+"""One refresh of one stream table: lease, triage, choose, run, append (the commit point), catalog, publish."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from freshlake.catalog.enums import Action, RefreshMode, SourceType, Status
+from freshlake.catalog.records import Dependency, Lease, StreamTable
+from freshlake.catalog.store import Catalog
+from freshlake.clock import Clock
+from freshlake.compiler.compile import CompiledQuery, compile_query
+from freshlake.config import Settings
+from freshlake.errors import (
+    DataError,
+    FreshlakeError,
+    RefreshInProgress,
+    SourceDropped,
+    SourceHistoryLost,
+)
+from freshlake.refresh import commit, recover
+from freshlake.refresh.choose import Decision, Situation, SourceChange, choose
+from freshlake.refresh.definition import Definition
+from freshlake.refresh.inputs import SourceSpan
+from freshlake.refresh.layout import Layout
+from freshlake.refresh.result import RefreshResult
+from freshlake.refresh.spark_errors import translated
+from freshlake.refresh.worker import Worker
+from freshlake.sources.delta import delta_source
+from freshlake.sources.protocol import ChangeKind, Position, Source, Triage
+from freshlake.sources.stream_table import StreamTableSource
+
+Pins = Mapping[str, Position]
+"""Heads of plain sources taken once for a whole round, so that all tables of the round read one point in time."""
+
+
+@dataclass
+class Engine:
+    """Everything a refresh needs; one per connection, shared by its threads."""
+
+    catalog: Catalog
+    layout: Layout
+    spark: SparkSession
+    settings: Settings
+    clock: Clock
+    _local: threading.local = field(default_factory=threading.local)
+    _sources: dict[str, Source] = field(default_factory=dict)
+    _queries: dict[tuple[int, int], tuple[str, CompiledQuery]] = field(default_factory=dict)
+    observer: Callable[[str], None] | None = None
+    """Told of every step that a refresh or a fold reaches, in order."""
+    ddl: int = 0
+    """Counts statements that may change what a name means, so that plans compiled before are compiled again."""
+
+    def reached(self, step: str) -> None:
+        if self.observer is not None:
+            self.observer(step)
+
+    @property
+    def worker(self) -> Worker:
+        if not hasattr(self._local, "worker"):
+            self._local.worker = Worker.start(self.spark)
+        worker: Worker = self._local.worker
+        return worker
+
+    # Queries and sources ---------------------------------------------------------------------------------------------
+
+    def compile(self, definition: Definition, settings: Mapping[str, Any]) -> CompiledQuery:
+        """Analyze and differentiate a definition under its pinned settings; nothing is run."""
+        worker = self.worker
+        worker.pin({k: str(v) for k, v in settings.items()})
+        with translated():
+            return compile_query(definition.frame(worker.binding), worker.bridge, self.layout.source_key)
+
+    def compiled(self, table: StreamTable) -> CompiledQuery:
+        """The table's query, compiled once per thread until a definition may have changed."""
+        key = (threading.get_ident(), table.id)
+        stamp = f"{self.ddl}:{table.defining_query}:{table.definition_reference}:{table.fingerprint}"
+        if key not in self._queries or self._queries[key][0] != stamp:
+            definition = Definition(table.definition_kind, table.defining_query, table.definition_reference)
+            self._queries[key] = (stamp, self.compile(definition, table.session_settings))
+        return self._queries[key][1]
+
+    def forget(self, table: StreamTable) -> None:
+        for key in [k for k in self._queries if k[1] == table.id]:
+            self._queries.pop(key, None)
+
+    def source(self, edge: Dependency) -> Source:
+        if edge.source_type is SourceType.STREAM_TABLE:
+            assert edge.stream_table_id is not None
+            return StreamTableSource(self.catalog, edge.stream_table_id, self.layout.root, edge.source_name)
+        if edge.source_key not in self._sources:
+            self._sources[edge.source_key] = delta_source(edge.source_name, edge.location or edge.source_key)
+        return self._sources[edge.source_key]
+
+    def heads(self, edges: tuple[Dependency, ...], pins: Pins) -> dict[str, Position]:
+        """Pinned where the round pinned it, the newest otherwise."""
+        return {e.source_key: pins[e.source_key] if e.source_key in pins else self.source(e).head() for e in edges}
+
+    # Refresh ---------------------------------------------------------------------------------------------------------
+
+    def refresh(self, table: StreamTable, pins: Pins, requested: RefreshMode | None = None) -> RefreshResult:
+        """Bring one table to the newest (or pinned) state of its sources."""
+        started, at = time.perf_counter(), self.clock.now()
+        edges = self.catalog.dependencies(table.id)
+        heads = self._heads_or_error(table, edges, pins)
+        if self._is_current(table, heads, requested):
+            frontier = commit.frontier(heads, at)
+            if self.catalog.record_no_data(table, frontier=frontier, data_timestamp=at, started_at=at) is not None:
+                took = (time.perf_counter() - started) * 1000
+                return RefreshResult(
+                    str(table.full_name), Action.NO_DATA, None, 0, 0, took, frontier, table.version
+                )
+        return _Refresh(self, table.id, heads, requested, started).run()
+
+    def _heads_or_error(self, table: StreamTable, edges: tuple[Dependency, ...], pins: Pins) -> dict[str, Position]:
+        try:
+            return self.heads(edges, pins)
+        except SourceDropped as error:
+            self.catalog.update(table.id, status=Status.ERROR)
+            with_refresh_failure(self, table, error)
+            raise
+
+    def _is_current(self, table: StreamTable, heads: Pins, requested: RefreshMode | None) -> bool:
+        if requested is RefreshMode.FULL or not table.is_populated or table.needs_reinit or table.frontier is None:
+            return False
+        known = table.frontier.get("sources", {})
+        return set(known) == set(heads) and all(known[k] == h.to_json() for k, h in heads.items())
+
+
+def with_refresh_failure(engine: Engine, table: StreamTable, error: FreshlakeError) -> None:
+    """Leave a trace in the history for a refresh that could not begin."""
+    try:
+        lease = engine.catalog.acquire_lease(table.id, engine.settings.lease_seconds)
+    except RefreshInProgress:
+        return
+    try:
+        refresh = engine.catalog.begin_refresh(lease)
+        engine.catalog.fail_refresh(
+            refresh.refresh_id, error, max_consecutive_errors=engine.settings.max_consecutive_errors, fatal=True
+        )
+    finally:
+        engine.catalog.release_lease(lease)
+
+
+@dataclass
+class _Refresh:
+    engine: Engine
+    table_id: int
+    heads: Pins
+    requested: RefreshMode | None
+    started: float
+    timings: dict[str, float] = field(default_factory=dict)
+
+    def run(self) -> RefreshResult:
+        catalog, settings = self.engine.catalog, self.engine.settings
+        lease = catalog.acquire_lease(self.table_id, settings.lease_seconds)
+        keeper = recover.Heartbeat(catalog, lease, settings.lease_seconds)
+        try:
+            with keeper:
+                table = recover.adopt(self.engine, catalog.get_by_id(self.table_id), lease)
+                return self._leased(table, lease)
+        finally:
+            catalog.release_lease(lease)
+
+    def _leased(self, table: StreamTable, lease: Lease) -> RefreshResult:
+        engine = self.engine
+        refresh = engine.catalog.begin_refresh(lease)
+        decision: Decision | None = None
+        try:
+            with translated(), engine.worker.counting() as count:
+                situation, spans, compiled = self._situation(table)
+                decision = choose(situation)
+                self._mark("triage")
+                done, decision = self._perform(table, lease, refresh.refresh_id, decision, spans, compiled)
+        except FreshlakeError as error:
+            engine.catalog.fail_refresh(
+                refresh.refresh_id,
+                error,
+                max_consecutive_errors=engine.settings.max_consecutive_errors,
+                action=decision.action if decision else None,
+                fallback_reason=decision.reason if decision else None,
+                decision=dict(decision.inputs) if decision else None,
+            )
+            raise
+        return commit.result(done, decision, count.jobs, (time.perf_counter() - self.started) * 1000, self.timings)
+
+    def _mark(self, phase: str) -> None:
+        self.engine.reached(phase)
+        now = (time.perf_counter() - self.started) * 1000
+        self.timings[phase] = now - sum(self.timings.values())
+
+    def _situation(self, table: StreamTable) -> tuple[Situation, dict[str, SourceSpan], CompiledQuery]:
+        """What changed since the committed frontier, and the query that reads it."""
+        engine = self.engine
+        edges = engine.catalog.dependencies(table.id)
+        spans = commit.spans(table, {e.source_key: engine.source(e) for e in edges}, self.heads)
+        changes = {e.source_key: self._change(e, spans[e.source_key]) for e in edges}
+        if any(c.triage.kind in (ChangeKind.SCHEMA_CHANGED, ChangeKind.REPLACED) for c in changes.values()):
+            engine.forget(table)
+        compiled = engine.compiled(table)
+        situation = Situation(
+            mode=table.refresh_mode,
+            requested=self.requested,
+            is_populated=table.is_populated,
+            needs_reinit=table.needs_reinit,
+            definition_changed=table.fingerprint != compiled.fingerprint,
+            not_differentiable=compiled.reasons,
+            changes=changes,
+            max_change_ratio=engine.settings.differential_max_change_ratio,
+        )
+        return situation, spans, compiled
+
+    def _change(self, edge: Dependency, span: SourceSpan) -> SourceChange:
+        if span.start is None:
+            triage = Triage(ChangeKind.MUTATING, None, 0)
+        else:
+            triage = span.source.triage(span.start, span.end)
+        used = set(edge.columns_used or ())
+        affected = tuple(c for c in triage.changed_columns if not used or c in used)
+        return SourceChange(edge.source_name, triage, span.source.row_count(span.end), affected)
+
+    def _perform(
+        self,
+        table: StreamTable,
+        lease: Lease,
+        refresh_id: str,
+        decision: Decision,
+        spans: Mapping[str, SourceSpan],
+        compiled: CompiledQuery,
+    ) -> tuple[commit.Done, Decision]:
+        work = commit.Work(self.engine, table, lease, refresh_id, decision, spans, compiled, self._mark)
+        if decision.action is not Action.DIFFERENTIAL:
+            return work.perform(), decision
+        try:
+            return work.perform(), decision
+        except (DataError, SourceHistoryLost) as error:
+            if self.requested is RefreshMode.DIFFERENTIAL:
+                raise
+            code = "delta-evaluation-error" if isinstance(error, DataError) else "history-lost"
+            again = Decision(Action.FULL, code, error.message, decision.inputs)
+            work = commit.Work(self.engine, table, lease, refresh_id, again, spans, compiled, self._mark)
+            return work.perform(), again

@@ -1,0 +1,108 @@
+"""Fold a stream table and its nodes: log into base, off the critical path, never past what is published."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from freshlake.catalog.enums import FoldPolicy
+from freshlake.catalog.records import Lease, StreamTable
+from freshlake.compiler.split import ROOT
+from freshlake.refresh.commit import stored_nodes
+from freshlake.refresh.recover import Heartbeat, adopt
+from freshlake.refresh.result import FoldResult
+from freshlake.refresh.spark_errors import translated
+from freshlake.storage.policy import should_fold
+
+if TYPE_CHECKING:
+    from freshlake.refresh.engine import Engine
+
+
+def fold_if_due(engine: Engine, table: StreamTable) -> FoldResult | None:
+    """By the table's policy; the reason is kept in the result."""
+    if table.fold_policy is FoldPolicy.MANUAL:
+        return None
+    reason = _due(engine, table)
+    return fold(engine, table, reason) if reason else None
+
+
+def _due(engine: Engine, table: StreamTable) -> str | None:
+    if table.fold_policy is not FoldPolicy.ALWAYS and _fresh(engine, table):
+        return None
+    for node in stored_nodes(engine, table, engine.compiled(table)).values():
+        assert node.fold is not None
+        pending = node.table.pending(node.fold, node.version)
+        reason = should_fold(table.fold_policy, pending, table.row_count, engine.settings)
+        if reason:
+            return reason
+    return None
+
+
+def _fresh(engine: Engine, table: StreamTable) -> bool:
+    """Looking at the log costs a few milliseconds, so a young one is not looked at after every refresh."""
+    behind = table.version - (table.folded_version or 0)
+    return behind % 5 != 0 and behind < engine.settings.fold_after_refreshes
+
+
+def fold(engine: Engine, table: StreamTable, reason: str | None = None) -> FoldResult:
+    """Bring the published versions of every node's log into its base, one commit per node."""
+    started = time.perf_counter()
+    lease = engine.catalog.acquire_lease(table.id, engine.settings.lease_seconds)
+    try:
+        with Heartbeat(engine.catalog, lease, engine.settings.lease_seconds), translated():
+            table = adopt(engine, engine.catalog.get_by_id(table.id), lease)
+            versions, rows = _fold_nodes(engine, table, lease)
+            _cleanup(engine, engine.catalog.get_by_id(table.id))
+    finally:
+        engine.catalog.release_lease(lease)
+    took = (time.perf_counter() - started) * 1000
+    return FoldResult(str(table.full_name), versions, rows, took, reason)
+
+
+def _fold_nodes(engine: Engine, table: StreamTable, lease: Lease) -> tuple[int, int]:
+    if not table.is_populated:
+        return 0, 0
+    engine.worker.size_for(small=False)
+    folded, rows = 0, 0
+    for node_id, node in stored_nodes(engine, table, engine.compiled(table)).items():
+        assert node.fold is not None
+        upto = table.published_version if node_id == ROOT else node.version
+        pending = node.table.pending(node.fold, upto)
+        if upto <= node.fold.folded_version:
+            continue
+        engine.reached(f"fold {node_id or 'root'}")
+        point = node.table.fold(engine.worker.running, upto, node.fold)
+        engine.reached(f"folded {node_id or 'root'}")
+        engine.catalog.add_fold(
+            table.id,
+            lease.epoch,
+            generation=table.generation,
+            folded_version=point.folded_version,
+            base_version=point.base_version,
+            node=node_id,
+        )
+        if node_id == ROOT:
+            folded, rows = pending.versions, pending.rows
+    return folded, rows
+
+
+def _cleanup(engine: Engine, table: StreamTable) -> None:
+    """Drop log versions that are folded and that every reader of this table has consumed."""
+    slowest = engine.catalog.minimum_consumer_version(table.id, table.generation)
+    kept = table.published_version if slowest is None else min(slowest, table.published_version)
+    retained = _retained(engine, table)
+    keep_after = kept if retained is None else min(kept, retained)
+    for node_id, node in stored_nodes(engine, table, engine.compiled(table)).items():
+        assert node.fold is not None
+        after = keep_after if node_id == ROOT else node.version
+        engine.reached(f"cleanup {node_id or 'root'}")
+        node.table.cleanup(min(after, node.fold.folded_version), node.fold.folded_version)
+
+
+def _retained(engine: Engine, table: StreamTable) -> int | None:
+    """The newest version older than the retention: later ones stay for `changes(since=…)`."""
+    from datetime import timedelta
+
+    limit = engine.clock.now() - timedelta(hours=engine.settings.log_retention_hours)
+    older = [r.version for r in engine.catalog.history(table.id, 1000) if r.end_time and r.end_time < limit]
+    return max((v for v in older if v is not None), default=0)

@@ -1,0 +1,45 @@
+"""Where things are in a lake folder."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from freshlake.catalog.records import StreamTable, stream_table_key
+from freshlake.catalog.store import Catalog
+from freshlake.storage.table import ChangeLogged
+
+_STREAMS = "_freshlake/streams"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """`<lake>/tables` holds plain tables, `<lake>/_freshlake/streams/<storage id>/g<generation>/<node>` stored nodes."""
+
+    lake: Path
+    catalog: Catalog
+
+    @property
+    def tables(self) -> Path:
+        return self.lake / "tables"
+
+    def folder(self, storage_id: str) -> Path:
+        return self.lake / _STREAMS / storage_id
+
+    def generation(self, storage_id: str, generation: int) -> Path:
+        return self.folder(storage_id) / f"g{generation}"
+
+    def node(self, storage_id: str, generation: int, node: str) -> ChangeLogged:
+        return ChangeLogged(str(self.generation(storage_id, generation) / (node or "root")))
+
+    def root(self, table: StreamTable, generation: int) -> ChangeLogged:
+        return self.node(table.storage_id, generation, "")
+
+    def source_key(self, path: str) -> str:
+        """The key of the source at a path: a stream table's own, or the path itself."""
+        match = re.search(rf"{re.escape(str(self.lake / _STREAMS))}/([^/]+)/g\d+/root/base/?$", path)
+        if match is None:
+            return path.rstrip("/")
+        owner = next((t for t in self.catalog.stream_tables() if t.storage_id == match[1]), None)
+        return stream_table_key(owner.id) if owner else path

@@ -1,0 +1,99 @@
+"""Recovery: a log that is ahead of the catalog is the truth; whatever a dead refresh left beside it is rolled back."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from freshlake.catalog.enums import Action
+from freshlake.catalog.records import Commit, Lease, NodeState, StreamTable
+from freshlake.catalog.store import Catalog
+from freshlake.errors import FreshlakeError
+from freshlake.storage.certificate import Certificate
+
+if TYPE_CHECKING:
+    from freshlake.refresh.engine import Engine
+
+_log = logging.getLogger("freshlake.recover")
+
+
+def adopt(engine: Engine, table: StreamTable, lease: Lease) -> StreamTable:
+    """Bring catalog and logs together before a refresh begins.
+
+    The table's own log is the commit point. A certificate there that the catalog does not know belongs to a process that
+    died in between: it is committed now. Node logs beyond what the table's certificate names were never committed.
+    """
+    engine.catalog.fail_interrupted(table.id)
+    if not table.is_populated:
+        return table
+    root = engine.layout.root(table, table.generation)
+    if root.head() > table.version:
+        certificate = root.last_certificate()
+        if certificate is not None and certificate.version > table.version:
+            _log.info("table %s: adopting version %s", table.full_name, certificate.version)
+            table = engine.catalog.commit_refresh(table.id, lease.epoch, _commit_of(table, certificate))
+    for node_id, state in table.nodes.items():
+        node = engine.layout.node(table.storage_id, table.generation, node_id)
+        if node.head() > state.version:
+            _log.info("table %s: rolling node %s back to version %s", table.full_name, node_id, state.version)
+            node.rollback(state.version)
+    return table
+
+
+def _commit_of(table: StreamTable, certificate: Certificate) -> Commit:
+    known = table.row_count
+    count = certificate.row_count
+    if count is None and known is not None:
+        count = known + certificate.rows_inserted - certificate.rows_deleted
+    return Commit(
+        refresh_id=certificate.refresh_id,
+        action=Action(certificate.action),
+        generation=table.generation,
+        version=certificate.version,
+        frontier=certificate.to_frontier,
+        data_timestamp=datetime.fromisoformat(certificate.to_frontier["data_timestamp"]),
+        rows_inserted=certificate.rows_inserted,
+        rows_deleted=certificate.rows_deleted,
+        row_count=count,
+        nodes=_moved(table.nodes, certificate),
+        fallback_reason=certificate.reason,
+    )
+
+
+def _moved(nodes: Mapping[str, NodeState], certificate: Certificate) -> dict[str, NodeState]:
+    return {n: replace(s, version=certificate.nodes.get(n, s.version)) for n, s in nodes.items()}
+
+
+class Heartbeat:
+    """Keeps a lease alive while its refresh runs."""
+
+    def __init__(self, catalog: Catalog, lease: Lease, seconds: float) -> None:
+        self._catalog, self._lease, self._seconds = catalog, lease, seconds
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Heartbeat:
+        self._thread = threading.Thread(target=self._beat, name="freshlake-lease", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _beat(self) -> None:
+        while not self._stop.wait(self._seconds / 3):
+            try:
+                self._lease = self._catalog.heartbeat_lease(self._lease, self._seconds)
+            except FreshlakeError as error:
+                # the commit checks the lease again, so a lost one fails there
+                _log.warning("lease of table %s: %s", self._lease.stream_table_id, error.message)
+                return

@@ -1,0 +1,51 @@
+"""What a refresh, a verification and a fold tell their caller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from freshlake.catalog.enums import Action
+
+
+@dataclass(frozen=True)
+class RefreshResult:
+    table: str
+    action: Action
+    reason: str | None
+    rows_inserted: int
+    rows_deleted: int
+    duration_ms: float
+    frontier: Mapping[str, Any]
+    version: int
+    detail: str | None = None
+    spark_jobs: int = 0
+    rows_read: int = 0
+    refresh_id: str | None = None
+    fold: FoldResult | None = None
+    timings: Mapping[str, float] = field(default_factory=dict)
+    """Milliseconds per phase."""
+
+
+@dataclass(frozen=True)
+class FoldResult:
+    table: str
+    folded_versions: int
+    rows: int
+    duration_ms: float
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Verification:
+    """`missing` rows the query has and the table has not; `unexpected` ones the other way round."""
+
+    table: str
+    equal: bool
+    missing: int
+    unexpected: int
+    compared_rows: int
+    sample: tuple[Mapping[str, Any], ...]
+    not_compared: tuple[str, ...]
+    frontier: Mapping[str, Any]

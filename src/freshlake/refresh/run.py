@@ -1,0 +1,210 @@
+"""Run a program: steps in order, every delta materialised once, small ones on the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from freshlake.compiler import plan as p
+from freshlake.compiler.compile import CompiledQuery
+from freshlake.compiler.emit import emit, leaf_key
+from freshlake.compiler.passes.drop_empty import drop_empty
+from freshlake.compiler.program import RefreshProgram, Step, StepKind
+from freshlake.compiler.restrict import hint_ref
+from freshlake.compiler.walk import nodes as walk
+from freshlake.config import Settings
+from freshlake.refresh.inputs import Inputs, StoredNode
+from freshlake.refresh.worker import Worker
+from freshlake.storage.identity import consolidate
+from freshlake.storage.relation import WEIGHT, Relation
+from freshlake.storage.scan import KeyFilter
+from freshlake.storage.table import FoldPoint
+
+_MAX_HINT_VALUES = 20_000
+"""Key values beyond this are not worth comparing with file statistics."""
+
+Load = Callable[[str, DataFrame], FoldPoint]
+"""Store the first rows of a node; says where its base then stands."""
+
+
+@dataclass
+class Runner:
+    """Runs one program once; `results` holds the change of every stored node."""
+
+    worker: Worker
+    compiled: CompiledQuery
+    inputs: Inputs
+    settings: Settings
+    load: Load | None = None
+    results: dict[str, Relation] = field(default_factory=dict)
+    steps: dict[str, Relation] = field(default_factory=dict)
+    deltas: dict[str, Relation] = field(default_factory=dict)
+    loaded: dict[str, FoldPoint] = field(default_factory=dict)
+    cached: list[DataFrame] = field(default_factory=list)
+    rows_in: int = 0
+
+    def run(self, program: RefreshProgram) -> None:
+        for step in program.steps:
+            self._run(step)
+
+    def release(self) -> None:
+        for frame in self.cached:
+            frame.unpersist()
+
+    def _run(self, step: Step) -> None:
+        if step.kind is StepKind.SELECT:
+            self.steps[step.name] = self._select(step)
+            return
+        plan = drop_empty(step.plan, self._is_empty)
+        if self.load is not None and step.node is not None:
+            assert plan is not None
+            self.loaded[step.node] = self.load(step.node, self._frame(plan, step))
+            return
+        relation = self._materialise(plan, step)
+        self.steps[step.name] = relation
+        if step.node is not None:
+            self.results[step.node] = relation
+
+    def _select(self, step: Step) -> Relation:
+        assert isinstance(step.plan, p.Ref)
+        assert step.flag is not None
+        source = self.steps[step.plan.step]
+        if source.arrow is not None:
+            table = source.arrow.filter(pc.fill_null(source.arrow.column(step.flag), False))
+            return Relation(source.schema, table, None, table.num_rows, False)
+        assert source.frame is not None
+        return Relation(source.schema, None, source.frame.where(F.col(step.flag)), None, False)
+
+    # Leaves ----------------------------------------------------------------------------------------------------------
+
+    def _is_empty(self, leaf: p.Plan) -> bool:
+        relation = self._delta(leaf) if isinstance(leaf, p.Delta) else self.steps[getattr(leaf, "step", "")]
+        return bool(relation.is_empty)
+
+    def _delta(self, leaf: p.Delta) -> Relation:
+        if leaf.source in self.inputs.nodes and leaf.source not in self.inputs.spans:
+            return self.results[leaf.source]
+        key = leaf_key(leaf)
+        if key not in self.deltas:
+            span = self.inputs.spans[leaf.source]
+            assert span.start is not None
+            relation = span.source.changes(self.worker.running, span.start, span.end, leaf.fields)
+            self.rows_in += relation.rows or 0
+            self.deltas[key] = relation
+        return self.deltas[key]
+
+    def _leaf(self, leaf: p.Plan) -> DataFrame:
+        spark = self.worker.running
+        match leaf:
+            case p.Delta():
+                return self._delta(leaf).dataframe(spark).select(*(_column(f) for f in (*leaf.fields, WEIGHT)))
+            case p.Ref():
+                return self.steps[leaf.step].dataframe(spark)
+            case p.State() if leaf.stored:
+                return self._stored(leaf)
+            case p.State():
+                span = self.inputs.spans[leaf.of]
+                at = span.end if leaf.when is p.When.AFTER else span.start
+                assert at is not None
+                return span.source.snapshot(spark, at, leaf.fields, self._keys(leaf))
+        raise TypeError(type(leaf).__name__)
+
+    def _stored(self, leaf: p.State) -> DataFrame:
+        node = self.inputs.nodes[leaf.of]
+        extra = [self._as_stored(leaf.of)] if leaf.when is p.When.AFTER and leaf.of in self.results else []
+        version, fold = node.version, node.fold
+        if leaf.of in self.loaded:
+            fold = self.loaded[leaf.of]
+            version = fold.folded_version
+        assert fold is not None
+        return node.table.read(
+            self.worker.running, version, fold, columns=leaf.fields, keys=self._keys(leaf), extra=extra
+        )
+
+    def _as_stored(self, node_id: str) -> Relation:
+        """A node's change under the names of its storage."""
+        return renamed(self.results[node_id], [c.field for c in self.compiled.node(node_id).columns])
+
+    def _keys(self, leaf: p.State) -> Sequence[KeyFilter]:
+        filters = []
+        for hint in leaf.prune:
+            relation = self.steps.get(hint.ref) or self.deltas.get(hint.ref)
+            if relation is None or relation.arrow is None or hint.key not in relation.arrow.column_names:
+                continue
+            values = pc.unique(relation.arrow.column(hint.key))
+            if len(values) <= _MAX_HINT_VALUES:
+                known = tuple(values.drop_null().to_pylist())
+                filters.append(KeyFilter(hint.field, known, values.null_count > 0))
+        return filters
+
+    # Evaluation ------------------------------------------------------------------------------------------------------
+
+    def _frame(self, plan: p.Plan, step: Step) -> DataFrame:
+        hints = {hint_ref(n): n for n in walk(plan) if isinstance(n, p.Delta)}
+        for leaf in hints.values():
+            self._delta(leaf)
+        leaves = {leaf_key(n): self._leaf(n) for n in walk(plan) if isinstance(n, p.State | p.Delta | p.Ref)}
+        frame = emit(plan, leaves, self.worker.run_bridge, self.worker.running)
+        return frame if step.kind is StepKind.MATERIALIZE or step.consolidated else consolidate(frame)
+
+    def _materialise(self, plan: p.Plan | None, step: Step) -> Relation:
+        if plan is None:
+            return Relation.empty(_schema_of(step.plan, self))
+        frame = self._frame(plan, step)
+        small = collect_small(frame, self.settings)
+        if small is not None:
+            return Relation(frame.schema, small, None, small.num_rows, step.consolidated)
+        if step.kind is StepKind.MATERIALIZE:
+            frame = frame.persist()
+            self.cached.append(frame)
+        return Relation(frame.schema, None, frame, None, step.consolidated)
+
+
+def _schema_of(plan: p.Plan, runner: Runner) -> StructType:
+    """An empty relation still needs types; the columns carry them as Spark's JSON."""
+    import json
+
+    from pyspark.sql.types import StructField, _parse_datatype_json_string
+
+    fields = []
+    for c in plan.columns:
+        kind = c.type or "long"
+        text = kind if kind.startswith("{") else json.dumps(kind)
+        fields.append(StructField(c.name, _parse_datatype_json_string(text), True))
+    return StructType(fields)
+
+
+def collect_small(frame: DataFrame, settings: Settings) -> pa.Table | None:
+    """The rows as Arrow, or None when they are more than the driver may hold."""
+    width = max(8, sum(_width(f.dataType) for f in frame.schema))
+    most = max(1, min(settings.driver_rows, settings.driver_result_bytes // width))
+    table = frame.limit(most + 1).toArrow()
+    return table if table.num_rows <= most and table.nbytes <= settings.driver_result_bytes else None
+
+
+def _width(kind: object) -> int:
+    name = getattr(kind, "typeName", lambda: "")()
+    return {"string": 32, "binary": 64, "array": 128, "map": 128, "struct": 128, "variant": 256, "decimal": 16}.get(name, 8)
+
+
+def renamed(relation: Relation, names: Sequence[str]) -> Relation:
+    """The same rows under other column names; the weight stays last."""
+    full = [*names, WEIGHT]
+    schema = StructType.fromJson(relation.schema.jsonValue())
+    schema = StructType([type(f)(n, f.dataType, f.nullable, f.metadata) for n, f in zip(full, schema, strict=True)])
+    arrow = relation.arrow.rename_columns(full) if relation.arrow is not None else None
+    frame = relation.frame.toDF(*full) if relation.frame is not None else None
+    return Relation(schema, arrow, frame, relation.rows, relation.insert_only)
+
+
+def _column(name: str) -> object:
+    return F.col(p.quote(name))
+
+
+__all__ = ["Runner", "StoredNode", "collect_small", "renamed"]

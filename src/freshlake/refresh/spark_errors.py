@@ -1,0 +1,77 @@
+"""Turn Spark's exceptions into Freshlake errors: the message stays, the JVM stack does not."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+
+from freshlake.errors import (
+    CommitConflict,
+    DataError,
+    FreshlakeError,
+    InvalidQuery,
+    InvariantViolated,
+    RefreshFailed,
+    SourceHistoryLost,
+    TableNotFound,
+)
+
+_DATA = re.compile(
+    r"\[(DIVIDE_BY_ZERO|ARITHMETIC_OVERFLOW|CAST_OVERFLOW\w*|CAST_INVALID_INPUT|NUMERIC_VALUE_OUT_OF_RANGE\S*|"
+    r"INVALID_ARRAY_INDEX\S*|MAP_KEY_DOES_NOT_EXIST|SCALAR_SUBQUERY_TOO_MANY_ROWS|REMAINDER_BY_ZERO|"
+    r"INTERVAL_\w+|DATETIME_\w+|INVALID_\w+|CANNOT_PARSE_\w+|USER_RAISED_EXCEPTION|DECIMAL_\w+|BINARY_ARITHMETIC_OVERFLOW)"
+)
+_MISSING_FILE = re.compile(r"FILE_NOT_EXIST|FileNotFoundException|PATH_NOT_FOUND|does not exist")
+
+
+@contextlib.contextmanager
+def translated() -> Iterator[None]:
+    """Raise Freshlake errors for whatever Spark raises inside the block."""
+    try:
+        yield
+    except FreshlakeError:
+        raise
+    except (PySparkException, Py4JError) as error:
+        raise translate(error) from error
+
+
+def translate(error: Exception) -> FreshlakeError:
+    message = first_lines(error)
+    if isinstance(error, ParseException):
+        return InvalidQuery(message)
+    if "freshlake: a row has a negative number of copies" in message:
+        return InvariantViolated(message, hint="run verify on the table, then refresh it with mode FULL")
+    if isinstance(error, AnalysisException) and not _MISSING_FILE.search(message):
+        return _analysis(error, message)
+    if _DATA.search(message):
+        return DataError(message)
+    if _MISSING_FILE.search(message):
+        return SourceHistoryLost("a data file that this refresh reads is gone", detail=message)
+    if "Concurrent" in message and "Exception" in message:
+        return CommitConflict("another writer changed the table at the same time", detail=message)
+    return RefreshFailed("Spark could not run the query", detail=message)
+
+
+def _analysis(error: AnalysisException, message: str) -> FreshlakeError:
+    if "TABLE_OR_VIEW_NOT_FOUND" in message or "SCHEMA_NOT_FOUND" in message:
+        return TableNotFound(message)
+    return InvalidQuery(message)
+
+
+def first_lines(error: Exception) -> str:
+    """The part of an error a person reads: no plan dump, no stack."""
+    text = _java_message(error) if isinstance(error, Py4JJavaError) else str(error)
+    head = re.split(r"\n\s*at |\nJVM stacktrace|\nDriver stacktrace|;\n'", text)[0]
+    lines = [line.rstrip() for line in head.splitlines() if line.strip()]
+    return "\n".join(lines[:8])
+
+
+def _java_message(error: Py4JJavaError) -> str:
+    cause = error.java_exception
+    while cause.getCause() is not None:
+        cause = cause.getCause()
+    return f"{cause.getClass().getSimpleName()}: {cause.getMessage()}"

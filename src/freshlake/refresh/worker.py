@@ -1,0 +1,99 @@
+"""A worker: its own Spark sessions, apart from the user's, and the count of what they did."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from uuid import uuid4
+
+from pyspark.sql import SparkSession
+
+from freshlake.compiler.bridge import Bridge
+
+PINNED_SETTINGS = (
+    "spark.sql.session.timeZone",
+    "spark.sql.ansi.enabled",
+    "spark.sql.caseSensitive",
+    "spark.sql.storeAssignmentPolicy",
+    "spark.sql.mapKeyDedupPolicy",
+    "spark.sql.decimalOperations.allowPrecisionLoss",
+    "spark.sql.legacy.timeParserPolicy",
+    "spark.sql.groupByOrdinal",
+    "spark.sql.orderByOrdinal",
+    "spark.sql.session.collation.enabled",
+)
+"""Settings that change what a query means: kept with the stream table as they were when it was created."""
+
+_ENGINE = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+}
+_SMALL = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.leafNodeDefaultParallelism": "1",
+    "spark.sql.shuffle.partitions": "2",
+}
+_LARGE = {"spark.sql.adaptive.enabled": "true"}
+
+
+@dataclass
+class Worker:
+    """`binding` analyzes users' queries under their pinned settings, `running` executes programs under the engine's.
+
+    A handle must not be used by two threads, so every thread has a worker of its own.
+    """
+
+    binding: SparkSession
+    running: SparkSession
+    bridge: Bridge
+    run_bridge: Bridge
+
+    @classmethod
+    def start(cls, spark: SparkSession) -> Worker:
+        binding, running = spark.newSession(), spark.newSession()
+        for key, value in _ENGINE.items():
+            running.conf.set(key, value)
+        return cls(binding, running, Bridge(binding), Bridge(running))
+
+    def pin(self, settings: Mapping[str, str]) -> None:
+        """Analyze under these settings, and under Spark's own for what is not named."""
+        for key in PINNED_SETTINGS:
+            if key in settings:
+                self.binding.conf.set(key, settings[key])
+
+    def size_for(self, small: bool) -> None:
+        """Small work runs without adaptive execution and in one partition: fewer jobs and no shuffle."""
+        if small:
+            for key, value in _SMALL.items():
+                self.running.conf.set(key, value)
+            return
+        for key in _SMALL:
+            self.running.conf.unset(key)
+        for key, value in _LARGE.items():
+            self.running.conf.set(key, value)
+
+    @contextlib.contextmanager
+    def counting(self) -> Iterator[JobCount]:
+        """Count the Spark jobs started inside the block."""
+        context = self.running.sparkContext
+        tag = f"freshlake-{uuid4().hex}"
+        count = JobCount()
+        context.addJobTag(tag)
+        try:
+            yield count
+        finally:
+            tracker = context._jsc.sc().statusTracker()
+            count.jobs = len(tracker.getJobIdsForTag(tag))
+            context.removeJobTag(tag)
+
+
+@dataclass
+class JobCount:
+    jobs: int = 0
+
+
+def pinned_settings(spark: SparkSession) -> dict[str, str]:
+    found = ((key, spark.conf.get(key, None)) for key in PINNED_SETTINGS)
+    return {key: value for key, value in found if value is not None}

@@ -1,0 +1,1 @@
+"""What every face calls: create, alter, drop, read, run SQL, report."""

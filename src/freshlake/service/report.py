@@ -1,0 +1,234 @@
+"""Reports: status, history, sources, the dependency tree, explain and validate, as frozen records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from freshlake.catalog.enums import RefreshMode, RefreshStatus, Status
+from freshlake.catalog.records import Refresh, StreamTable
+from freshlake.compiler.explain import Explanation, explain
+from freshlake.compiler.support import Reason
+from freshlake.errors import FreshlakeError
+from freshlake.refresh.definition import Builder
+from freshlake.refresh.worker import pinned_settings
+from freshlake.service.tables import Tables, output_schema
+
+
+@dataclass(frozen=True)
+class StreamTableStatus:
+    name: str
+    status: Status
+    refresh_mode: RefreshMode
+    schedule: str
+    staleness_seconds: float | None
+    last_refresh: datetime | None
+    last_action: str | None
+    last_reason: str | None
+    consecutive_errors: int
+    data_timestamp: datetime | None
+    is_populated: bool
+    rows: int | None
+    version: int
+    unfolded_versions: int
+    depends_on: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RefreshRecord:
+    table: str
+    refresh_id: str
+    started: datetime
+    ended: datetime | None
+    status: RefreshStatus
+    action: str | None
+    reason: str | None
+    rows_inserted: int
+    rows_deleted: int
+    duration_ms: int | None
+    source_changes: int | None
+    version: int | None
+    error_code: str | None
+    error: str | None
+    decision: Any
+
+
+@dataclass(frozen=True)
+class SourceInfo:
+    stream_table: str
+    source: str
+    source_type: str
+    columns_used: tuple[str, ...]
+    position: int | None
+    head: int | None
+    pending: bool
+    problem: str | None
+
+
+@dataclass(frozen=True)
+class Validation:
+    differential: bool
+    reasons: tuple[Reason, ...]
+    columns: tuple[tuple[str, str], ...]
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TreeLine:
+    tree_line: str
+    node: str
+    node_type: str
+    depth: int
+    status: str | None
+    refresh_mode: str | None
+
+
+@dataclass
+class Report:
+    tables: Tables
+
+    def status(self) -> list[StreamTableStatus]:
+        catalog = self.tables.engine.catalog
+        now = self.tables.engine.clock.now()
+        found = []
+        for t in catalog.stream_tables():
+            last = next(iter(catalog.history(t.id, 1)), None)
+            found.append(
+                StreamTableStatus(
+                    name=t.full_name.short,
+                    status=t.status,
+                    refresh_mode=t.refresh_mode,
+                    schedule=t.schedule or "calculated",
+                    staleness_seconds=(now - t.data_timestamp).total_seconds() if t.data_timestamp else None,
+                    last_refresh=t.last_refresh_at,
+                    last_action=str(last.action) if last and last.action else None,
+                    last_reason=last.fallback_reason if last else None,
+                    consecutive_errors=t.consecutive_errors,
+                    data_timestamp=t.data_timestamp,
+                    is_populated=t.is_populated,
+                    rows=t.row_count,
+                    version=t.version,
+                    unfolded_versions=t.version - (t.folded_version or 0),
+                    depends_on=tuple(e.source_name for e in catalog.dependencies(t.id)),
+                )
+            )
+        return found
+
+    def history(self, table: StreamTable | None, limit: int) -> list[RefreshRecord]:
+        catalog = self.tables.engine.catalog
+        names = {t.id: t.full_name.short for t in catalog.stream_tables()}
+        rows = catalog.history(table.id if table else None, limit)
+        return [_record(r, names.get(r.stream_table_id, "?")) for r in rows]
+
+    def sources(self, table: StreamTable | None) -> list[SourceInfo]:
+        catalog = self.tables.engine.catalog
+        chosen = [table] if table else list(catalog.stream_tables())
+        return [info for t in chosen for info in self._sources_of(t)]
+
+    def _sources_of(self, table: StreamTable) -> Iterator[SourceInfo]:
+        engine = self.tables.engine
+        known = (table.frontier or {}).get("sources", {})
+        for edge in engine.catalog.dependencies(table.id):
+            at = known.get(edge.source_key)
+            head, problem = None, None
+            try:
+                head = engine.source(edge).head()
+            except FreshlakeError as error:
+                problem = f"{error.code}: {error.message}"
+            yield SourceInfo(
+                stream_table=table.full_name.short,
+                source=edge.source_name,
+                source_type=str(edge.source_type),
+                columns_used=edge.columns_used or (),
+                position=at["version"] if at else None,
+                head=head.version if head else None,
+                pending=head is not None and (at is None or head.to_json() != at),
+                problem=problem,
+            )
+
+    def tree(self) -> list[TreeLine]:
+        """Stream tables with what they read below them; sources are leaves marked [src]."""
+        catalog = self.tables.engine.catalog
+        tables = {str(t.full_name): t for t in catalog.stream_tables()}
+        reads = {
+            str(t.full_name): [
+                str(catalog.get_by_id(e.stream_table_id).full_name) if e.stream_table_id else e.source_name
+                for e in catalog.dependencies(t.id)
+            ]
+            for t in tables.values()
+        }
+        below = {n for sources in reads.values() for n in sources}
+        tops = [n for n in tables if n not in below]
+        return [line for n in tops for line in _branch(n, tables, reads, 0, "", "")]
+
+    def explain(self, subject: str) -> Explanation:
+        """Of a stream table by name, or of a query."""
+        engine = self.tables.engine
+        table = None
+        if " " not in subject.strip() and ":" not in subject:
+            table = engine.catalog.get(self.tables._name(subject))
+        if table is None:
+            definition = self.tables.define(subject)
+            compiled = engine.compile(definition, pinned_settings(engine.spark))
+            return explain(compiled, "query", definition.text, {})
+        last = next(iter(engine.catalog.history(table.id, 1)), None)
+        facts = {
+            "mode": str(table.refresh_mode),
+            "status": str(table.status),
+            "version": table.version,
+            "frontier": table.frontier,
+            "last refresh": f"{last.action} {last.fallback_reason or ''}".strip() if last else "never",
+            "last decision": last.decision if last else None,
+        }
+        return explain(engine.compiled(table), table.full_name.short, table.original_query, facts)
+
+    def validate(self, query: str | Builder) -> Validation:
+        engine = self.tables.engine
+        definition = self.tables.define(query)
+        compiled = engine.compile(definition, pinned_settings(engine.spark))
+        from pyspark.sql.types import StructType
+
+        schema = StructType.fromJson(output_schema(compiled))
+        return Validation(
+            differential=not compiled.reasons,
+            reasons=compiled.reasons,
+            columns=tuple((f.name, f.dataType.simpleString()) for f in schema),
+            sources=tuple(s.name or s.path for s in compiled.sources),
+        )
+
+
+def _record(r: Refresh, name: str) -> RefreshRecord:
+    return RefreshRecord(
+        table=name,
+        refresh_id=r.refresh_id,
+        started=r.start_time,
+        ended=r.end_time,
+        status=r.status,
+        action=str(r.action) if r.action else None,
+        reason=r.fallback_reason,
+        rows_inserted=r.rows_inserted,
+        rows_deleted=r.rows_deleted,
+        duration_ms=r.duration_ms,
+        source_changes=r.source_changes,
+        version=r.version,
+        error_code=r.error_code,
+        error=r.error_message,
+        decision=r.decision,
+    )
+
+
+def _branch(
+    name: str, tables: dict[str, StreamTable], reads: dict[str, list[str]], depth: int, lead: str, mark: str
+) -> Iterator[TreeLine]:
+    table = tables.get(name)
+    shown = name.removeprefix("default.")
+    if table is None:
+        yield TreeLine(f"{lead}{mark}{shown} [src]", name, "source_table", depth, None, None)
+        return
+    yield TreeLine(f"{lead}{mark}{shown}", name, "stream_table", depth, str(table.status), str(table.refresh_mode))
+    below = reads[name]
+    lead += {"": "", "├─ ": "│  ", "└─ ": "   "}[mark]
+    for i, child in enumerate(below):
+        yield from _branch(child, tables, reads, depth + 1, lead, "└─ " if i == len(below) - 1 else "├─ ")

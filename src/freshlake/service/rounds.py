@@ -1,0 +1,101 @@
+"""Rounds: several refreshes that read one point in time, upstreams first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from freshlake.catalog.enums import Action, RefreshMode, Status
+from freshlake.catalog.records import StreamTable
+from freshlake.errors import FreshlakeError, StreamTableSuspended
+from freshlake.refresh.commit import stored_nodes
+from freshlake.refresh.engine import Engine, Pins
+from freshlake.refresh.folding import fold_if_due
+from freshlake.refresh.result import RefreshResult
+from freshlake.service.tables import Tables
+
+
+@dataclass
+class Rounds:
+    engine: Engine
+    tables: Tables
+
+    def refresh(self, table: StreamTable, requested: RefreshMode | None) -> RefreshResult:
+        """One table and what it reads; only the table itself takes the requested mode."""
+        if table.status is Status.SUSPENDED:
+            raise StreamTableSuspended(
+                f"stream table {table.full_name.short} is suspended", hint=f'fl.resume("{table.full_name.short}")'
+            )
+        graph = self.tables.graph()
+        upstream = graph.upstream(str(table.full_name))
+        order = [n for n in graph.order() if n in upstream]
+        chain = [found for n in order if (found := self.engine.catalog.find(n)) is not None]
+        pins = self._pin([*chain, table])
+        for other in chain:
+            if other.status is not Status.SUSPENDED:
+                self._one(self.engine.catalog.get_by_id(other.id), pins, None)
+        return self._one(self.engine.catalog.get_by_id(table.id), pins, requested)
+
+    def refresh_all(self) -> list[RefreshResult]:
+        """Every table that is not suspended; one that fails does not stop tables that do not read it."""
+        tables = self.engine.catalog.stream_tables()
+        pins = self._pin(tables)
+        graph = self.tables.graph()
+        failed: set[str] = set()
+        results = []
+        for name in graph.order():
+            table = self.engine.catalog.find(name)
+            if table is None:
+                continue
+            if table.status is Status.SUSPENDED:
+                results.append(self._skipped(table, "suspended"))
+                continue
+            if blockers := graph.upstream(name) & failed:
+                results.append(self._skipped(table, "upstream-failed", ", ".join(sorted(blockers))))
+                continue
+            try:
+                results.append(self._one(table, pins, None))
+            except FreshlakeError as error:
+                failed.add(name)
+                results.append(self._skipped(table, error.code, error.message))
+        return results
+
+    def _skipped(self, table: StreamTable, reason: str, detail: str | None = None) -> RefreshResult:
+        self.engine.catalog.skip_refresh(table.id, reason)
+        return RefreshResult(
+            str(table.full_name), Action.SKIPPED, reason, 0, 0, 0.0, dict(table.frontier or {}), table.version, detail
+        )
+
+    def _pin(self, tables: Iterable[StreamTable]) -> Pins:
+        """The heads of all plain sources, taken once; a source that is gone is reported by the table that reads it."""
+        pins = {}
+        for table in tables:
+            for edge in self.engine.catalog.dependencies(table.id):
+                if edge.stream_table_id is None and edge.source_key not in pins:
+                    try:
+                        pins[edge.source_key] = self.engine.source(edge).head()
+                    except FreshlakeError:
+                        continue
+        return pins
+
+    def _one(self, table: StreamTable, pins: Pins, requested: RefreshMode | None) -> RefreshResult:
+        result = self.engine.refresh(table, pins, requested)
+        if result.action is Action.NO_DATA:
+            return result
+        after = self.engine.catalog.get_by_id(table.id)
+        if result.action is Action.REINITIALIZE or not table.is_populated:
+            self.tables.names.show(after)
+        folded = fold_if_due(self.engine, after)
+        return replace(result, fold=folded) if folded else result
+
+    def vacuum(self, table: StreamTable) -> int:
+        """Keeps every base version that a reader or a fold in the catalog may still use."""
+        engine = self.engine
+        removed = 0
+        kept: dict[str, list[int]] = {}
+        for fold in engine.catalog.folds(table.id):
+            if fold.generation == table.generation:
+                kept.setdefault(fold.node, []).append(fold.base_version)
+        for node_id, node in stored_nodes(engine, table, engine.compiled(table)).items():
+            removed += node.table.vacuum(kept.get(node_id, []), engine.settings.reader_min_age_seconds)
+        return removed

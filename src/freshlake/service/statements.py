@@ -1,0 +1,132 @@
+"""Freshlake's own SQL statements, carried out through the same calls as the Python API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from freshlake.errors import InvalidArgument
+from freshlake.statements import values as s
+from freshlake.statements.parse import parse_statement
+
+if TYPE_CHECKING:
+    from freshlake.lake import Freshlake
+
+
+def run(fl: Freshlake, text: str) -> DataFrame | None:
+    """The result of one of Freshlake's statements; None when the text is not one."""
+    statement = parse_statement(text)
+    if statement is None:
+        return None
+    return as_frame(fl.spark, _run(fl, statement))
+
+
+def _run(fl: Freshlake, statement: Any) -> Iterable[Any]:
+    match statement:
+        case s.CreateStreamTable():
+            return [_create(fl, statement)]
+        case s.SetQuery(name, query):
+            return [_done(fl.alter_stream_table(name, query=query))]
+        case s.SetSchedule(name, schedule):
+            return [_done(fl.alter_stream_table(name, schedule=schedule))]
+        case s.SetRefreshMode(name, mode):
+            return [_done(fl.alter_stream_table(name, refresh_mode=str(mode)))]
+        case s.SetOptions(name, options):
+            return [_done(fl.alter_stream_table(name, **_options(options)))]
+        case s.SuspendStreamTable(name):
+            return [_done(fl.alter_stream_table(name, status="SUSPENDED"))]
+        case s.ResumeStreamTable(name):
+            return [_done(fl.resume(name))]
+        case s.DropStreamTable(name, if_exists):
+            fl.drop_stream_table(name, if_exists=if_exists)
+            return []
+        case s.RefreshStreamTable(name, full):
+            return [fl.refresh(name, mode="FULL" if full else None)]
+        case s.RefreshAllStreamTables():
+            return fl.refresh_all()
+        case s.ShowStreamTables():
+            return fl.status()
+        case s.ShowHistory(name):
+            return fl.history(name)
+        case s.ExplainStreamTable(name):
+            return [{"explanation": str(fl.explain(name))}]
+        case s.VerifyStreamTable(name):
+            return [fl.verify(name)]
+        case s.FoldStreamTable(name):
+            return [fl.fold(name)]
+    raise InvalidArgument(f"statement {type(statement).__name__} is not known")
+
+
+def _create(fl: Freshlake, statement: s.CreateStreamTable) -> dict[str, Any]:
+    options: dict[str, Any] = {
+        "schedule": statement.schedule,
+        "refresh_mode": str(statement.refresh_mode) if statement.refresh_mode else None,
+        "initialize": statement.with_data,
+        "append_only": statement.append_only,
+        "partition_by": statement.partition_by,
+        "fold_policy": str(statement.fold) if statement.fold else None,
+    }
+    if statement.or_replace:
+        return _done(fl.create_or_replace_stream_table(statement.name, statement.query, **options))
+    if statement.if_not_exists:
+        return _done(fl.create_stream_table_if_not_exists(statement.name, statement.query, **options))
+    return _done(fl.create_stream_table(statement.name, statement.query, **options))
+
+
+def _options(options: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    known = {"schedule", "refresh_mode", "status", "fold_policy"}
+    given = dict(options)
+    for name in given:
+        if name not in known:
+            raise InvalidArgument(f"'{name}' is not a property of a stream table", hint=f"use {', '.join(sorted(known))}")
+    return given
+
+
+def _done(table: Any) -> dict[str, Any]:
+    return {"name": table.full_name.short, "status": str(table.status), "version": table.version}
+
+
+def as_frame(spark: SparkSession, records: Iterable[Any]) -> DataFrame:
+    """Records as a DataFrame on the driver; values that SQL has no type for become text."""
+    import json
+
+    import pyarrow as pa
+
+    rows = [_plain(r) for r in records]
+    if not rows:
+        return spark.createDataFrame(pa.table({"name": pa.array([], pa.string())}))
+    columns: dict[str, list[Any]] = {}
+    for name in rows[0]:
+        values = [r[name] for r in rows]
+        if any(isinstance(v, dict | list | tuple) for v in values):
+            values = [None if v is None else json.dumps(v, default=str) for v in values]
+        columns[name] = values
+    table = pa.table({n: pa.array(v) for n, v in columns.items()})
+    nulls = [f.name for f in table.schema if pa.types.is_null(f.type)]
+    for name in nulls:
+        at = table.schema.get_field_index(name)
+        table = table.set_column(at, name, table.column(name).cast(pa.string()))
+    return spark.createDataFrame(table)
+
+
+def _plain(record: Any) -> dict[str, Any]:
+    if isinstance(record, dict):
+        return record
+    assert is_dataclass(record)
+    found = {f.name: getattr(record, f.name) for f in fields(record)}
+    return {k: _value(v) for k, v in found.items()}
+
+
+def _value(value: Any) -> Any:
+    from enum import Enum
+
+    if isinstance(value, Enum):
+        return str(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return _plain(value)
+    if isinstance(value, list | tuple) and any(is_dataclass(v) for v in value):
+        return [_plain(v) for v in value]
+    return dict(value) if hasattr(value, "keys") else value

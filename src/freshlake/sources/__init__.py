@@ -1,0 +1,1 @@
+"""Where rows come from: one protocol for Delta tables and stream tables."""

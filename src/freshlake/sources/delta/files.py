@@ -1,0 +1,53 @@
+"""Files that the log's actions name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from freshlake.storage.scan import DataFile, Snapshot
+from freshlake.storage.scan.actions import Commit, FileAction
+from freshlake.storage.scan.paths import locate
+
+
+@dataclass(frozen=True)
+class LogFiles:
+    """A removal may say nothing but the path; an addition before it, or the state before the range, knows the rest.
+
+    `start` opens that state when it is needed. `names` gives the columns' own names for those inside the files.
+    """
+
+    table: str
+    commits: Sequence[Commit]
+    start: Callable[[], Snapshot]
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def data_file(self, action: FileAction) -> DataFile:
+        """The file of an action, with its partition under the columns' own names."""
+        path = locate(self.table, action.path)
+        if action.partition is None:
+            action = self._added.get(action.path, action)
+        if action.partition is None and path in self._known:
+            known = self._known[path]
+            return DataFile(path, known.size, known.rows, known.partition)
+        partition = {self.names.get(name, name): value for name, value in (action.partition or {}).items()}
+        return DataFile(path, action.size, action.rows, partition)
+
+    def rows(self, action: FileAction) -> int | None:
+        """How many rows of the table the file held."""
+        if action.rows is not None:
+            return action.rows
+        added = self._added.get(action.path)
+        if added is not None and added.records is not None:
+            return added.records - (action.vector.cardinality if action.vector else 0)
+        known = self._known.get(locate(self.table, action.path))
+        return None if known is None else known.rows
+
+    @cached_property
+    def _added(self) -> Mapping[str, FileAction]:
+        return {action.path: action for commit in self.commits for action in commit.adds}
+
+    @cached_property
+    def _known(self) -> Mapping[str, DataFile]:
+        return {file.path: file for file in self.start().files}

@@ -1,0 +1,220 @@
+"""A Delta table as a source: every position names one commit, by id, version and content."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from freshlake.errors import (
+    SourceDropped,
+    SourceHistoryLost,
+    SourceNotDelta,
+    SourceReplaced,
+    SourceSchemaChanged,
+)
+from freshlake.sources.delta.changes import Limits, read_changes
+from freshlake.sources.delta.difference import has_change_feed, read_difference, read_feed
+from freshlake.sources.delta.files import LogFiles
+from freshlake.sources.delta.net import NetChange, net_change
+from freshlake.sources.delta.schema import SchemaChange, same_files, table_schema
+from freshlake.sources.delta.triage import changed_rows, judge, schema_change
+from freshlake.sources.protocol import ChangeKind, Position, SourceKind, Triage
+from freshlake.storage.relation import Relation
+from freshlake.storage.scan import KeyFilter, Snapshot, open_snapshot, read
+from freshlake.storage.scan.actions import Commit
+from freshlake.storage.scan.columns import physical_name, visible
+from freshlake.storage.scan.log import Stamp, TransactionLog
+from freshlake.storage.scan.paths import is_local, plain
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """The last head, and what its commit file looked like."""
+
+    position: Position
+    stamp: Stamp
+
+
+class DeltaSource:
+    """One Delta table. Positions are found without Spark; rows come from lists of files wherever that is exact."""
+
+    kind = SourceKind.DELTA
+
+    def __init__(self, name: str, path: str, *, limits: Limits | None = None) -> None:
+        self.name = name
+        self.path = plain(path)
+        self._limits = limits or Limits()
+        self._log = TransactionLog(self.path)
+        self._seen: _Seen | None = None
+
+    def head(self) -> Position:
+        """The newest commit; two file lookups when nothing changed."""
+        seen = self._seen
+        if seen is not None and seen.stamp is not None and self._log.stamp(seen.position.version) == seen.stamp:
+            version = self._log.after(seen.position.version)
+            if version == seen.position.version:
+                return seen.position
+            table_id = self._newer_id(seen.position, version)
+        else:
+            version = self._latest()
+            table_id = open_snapshot(self.path, version).table_id
+        stamp = self._log.stamp(version)
+        position = Position(table_id, version, self._log.commit(version).fingerprint)
+        self._seen = _Seen(position, stamp)
+        return position
+
+    def triage(self, start: Position, end: Position) -> Triage:
+        """What happened after `start` up to `end`, from the transaction log alone."""
+        if start == end:
+            return Triage(ChangeKind.NONE, 0, 0)
+        try:
+            commits = self._commits(start, end)
+            schema = self._schema_change(start, commits)
+            verdict, net = judge(LogFiles(self.path, commits, partial(self._open, start)), schema)
+            self._require(net.paths())
+        except SourceReplaced as error:
+            return Triage(ChangeKind.REPLACED, None, 0, error.detail)
+        except SourceHistoryLost as error:
+            return Triage(ChangeKind.HISTORY_LOST, None, 0, error.detail)
+        return verdict
+
+    def schema(self, at: Position) -> StructType:
+        """The columns at a position."""
+        return visible(self._open(at).schema)
+
+    def row_count(self, at: Position) -> int | None:
+        """The number of rows, if the metadata knows it."""
+        return self._open(at).rows
+
+    def snapshot(
+        self, spark: SparkSession, at: Position, columns: Sequence[str] | None = None, keys: Sequence[KeyFilter] = ()
+    ) -> DataFrame:
+        """The rows at a position, a plain bag."""
+        snapshot = self._open(at)
+        self._require(file.path for file in snapshot.files)
+        return read(spark, snapshot, columns, keys)
+
+    def changes(
+        self, spark: SparkSession, start: Position, end: Position, columns: Sequence[str] | None = None
+    ) -> Relation:
+        """Weighted rows that lead from `start` to `end`, in the columns of `end`; not necessarily minimal."""
+        commits = self._commits(start, end)
+        self._check_columns(self._schema_change(start, commits), columns)
+        after = self._open(end)
+        names = {physical_name(field): field.name for field in after.schema}
+        files = LogFiles(self.path, commits, partial(self._open, start), names)
+        net = net_change(files)
+        self._require(net.paths())
+        if net.bytes and not self._readable_alone(start, after, commits, net, columns):
+            return self._whole_changes(spark, self._open(start), after, commits, columns)
+        on_driver = self._limits.allow(net, changed_rows(files))
+        return read_changes(spark, net, after.schema, columns, on_driver)
+
+    def _readable_alone(
+        self,
+        start: Position,
+        after: Snapshot,
+        commits: Sequence[Commit],
+        net: NetChange,
+        columns: Sequence[str] | None,
+    ) -> bool:
+        """Whether each file of the range can be read by itself, in the columns of the end."""
+        if after.opaque or not (is_local(self.path) or not any(change.vectors for change in net.files)):
+            return False
+        if all(commit.metadata is None and commit.protocol is None for commit in commits):
+            return True
+        before = self._open(start)
+        schemas = [before.schema, *(table_schema(c.metadata) for c in commits if c.metadata is not None)]
+        return not before.opaque and same_files(schemas, after.schema.names if columns is None else columns)
+
+    def _whole_changes(
+        self,
+        spark: SparkSession,
+        before: Snapshot,
+        after: Snapshot,
+        commits: Sequence[Commit],
+        columns: Sequence[str] | None,
+    ) -> Relation:
+        steady = all(commit.metadata is None for commit in commits)
+        if steady and has_change_feed(self._log.metadata(before.version)):
+            return read_feed(spark, before, after, columns)
+        self._require(file.path for snapshot in (before, after) for file in snapshot.files)
+        return read_difference(spark, before, after, columns)
+
+    def _latest(self) -> int:
+        version = self._log.latest()
+        if version is not None:
+            return version
+        if is_local(self.path) and not os.path.isdir(self.path):
+            raise SourceDropped(f"source {self.name} no longer exists", detail=f"there is no folder {self.path}")
+        if self._seen is not None:
+            raise SourceDropped(f"source {self.name} no longer exists", detail=f"{self.path} has no transaction log")
+        raise SourceNotDelta(f"source {self.name} is not a Delta table", detail=f"{self.path} has no transaction log")
+
+    def _newer_id(self, position: Position, version: int) -> str:
+        stated = (self._log.commit(v).metadata for v in range(version, position.version, -1))
+        return next((str(metadata["id"]) for metadata in stated if metadata is not None), position.table_id)
+
+    def _commits(self, start: Position, end: Position) -> tuple[Commit, ...]:
+        """The commits after `start` up to `end`, once both are known to belong to one history."""
+        if start.table_id != end.table_id:
+            raise self._replaced(f"the table id changed from {start.table_id} to {end.table_id}")
+        if end.version < start.version:
+            raise self._replaced(f"the version went back from {start.version} to {end.version}")
+        try:
+            commits = [self._log.commit(version) for version in range(start.version, end.version + 1)]
+        except FileNotFoundError as error:
+            missing = os.path.basename(str(error.filename or error))
+            raise self._lost(f"commit {missing} was removed from the transaction log") from error
+        for position, commit in ((start, commits[0]), (end, commits[-1])):
+            if commit.fingerprint != position.fingerprint:
+                raise self._replaced(f"version {position.version} is not the commit that was seen before")
+        stated = {str(commit.metadata["id"]) for commit in commits[1:] if commit.metadata is not None}
+        if stated - {start.table_id}:
+            raise self._replaced(f"the table id changed from {start.table_id} to {', '.join(sorted(stated))}")
+        return tuple(commits[1:])
+
+    def _schema_change(self, start: Position, commits: Sequence[Commit]) -> SchemaChange:
+        if all(commit.metadata is None for commit in commits):
+            return SchemaChange()
+        return schema_change(commits, self._open(start).schema)
+
+    def _check_columns(self, change: SchemaChange, columns: Sequence[str] | None) -> None:
+        used = None if columns is None else {name.lower() for name in columns}
+        broken = [name for name in change.changed if used is None or name.lower() in used]
+        if broken:
+            raise SourceSchemaChanged(f"source {self.name} changed its columns", detail="; ".join(change.reasons))
+
+    def _open(self, at: Position) -> Snapshot:
+        snapshot = open_snapshot(self.path, at.version)
+        if snapshot.table_id != at.table_id:
+            raise self._replaced(f"the table id changed from {at.table_id} to {snapshot.table_id}")
+        if self._log.exists(at.version) and self._log.commit(at.version).fingerprint != at.fingerprint:
+            raise self._replaced(f"version {at.version} is not the commit that was seen before")
+        return snapshot
+
+    def _require(self, paths: Iterable[str]) -> None:
+        missing = self._log.missing(paths)
+        if missing:
+            raise self._lost(f"{missing[0]} no longer exists")
+
+    def _lost(self, detail: str) -> SourceHistoryLost:
+        return SourceHistoryLost(f"source {self.name} no longer keeps the history that is needed", detail=detail)
+
+    def _replaced(self, detail: str) -> SourceReplaced:
+        return SourceReplaced(f"source {self.name} is not the table last read", detail=detail)
+
+
+def delta_source(name: str, path: str) -> DeltaSource:
+    """The Delta table at a path, as a source."""
+    return DeltaSource(name, path)
+
+
+def is_delta(path: str) -> bool:
+    """Whether there is a Delta table at a path."""
+    return TransactionLog(plain(path)).latest() is not None

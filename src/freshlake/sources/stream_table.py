@@ -1,0 +1,117 @@
+"""A stream table as a source: its published state, and its log as the changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructField, StructType
+
+from freshlake.catalog.records import StreamTable
+from freshlake.catalog.store import Catalog
+from freshlake.errors import NotFound, SourceDropped, StreamTableNotPopulated
+from freshlake.sources.protocol import ChangeKind, Position, SourceKind, Triage
+from freshlake.storage.log import Log
+from freshlake.storage.relation import WEIGHT, Relation
+from freshlake.storage.scan import KeyFilter
+from freshlake.storage.table import ChangeLogged, FoldPoint
+
+
+@dataclass(frozen=True)
+class StreamTableSource:
+    """Positions are (generation, version); a new generation is another table."""
+
+    catalog: Catalog
+    stream_table_id: int
+    storage: Callable[[StreamTable, int], ChangeLogged]
+    name: str = ""
+
+    @property
+    def kind(self) -> SourceKind:
+        return SourceKind.STREAM_TABLE
+
+    @property
+    def path(self) -> str:
+        table = self._table()
+        return self.storage(table, table.published_generation).path
+
+    def _table(self) -> StreamTable:
+        try:
+            return self.catalog.get_by_id(self.stream_table_id)
+        except NotFound as error:
+            raise SourceDropped(
+                f"upstream stream table {self.name} was dropped", hint="recreate it, or alter the query that reads it"
+            ) from error
+
+    def head(self) -> Position:
+        table = self._table()
+        if not table.is_populated:
+            raise StreamTableNotPopulated(
+                f"upstream stream table {table.full_name} has not been loaded yet", hint="refresh it first"
+            )
+        return Position(f"{table.source_key}:{table.published_generation}", table.published_version, "")
+
+    def triage(self, start: Position, end: Position) -> Triage:
+        if start == end:
+            return Triage(ChangeKind.NONE, 0, 0)
+        if start.table_id != end.table_id or end.version < start.version:
+            return Triage(ChangeKind.REPLACED, None, 0, "the upstream stream table was rebuilt")
+        log = Log(self.storage(self._table(), _generation(end)).path)
+        if start.version < log.floor:
+            return Triage(ChangeKind.HISTORY_LOST, None, 0, f"log versions after {start.version} were cleaned up")
+        files = log.files(start.version, end.version)
+        rows, size = sum(f.data.rows or 0 for f in files), sum(f.data.size for f in files)
+        kind = ChangeKind.INSERT_ONLY if all(f.insert_only for f in files) else ChangeKind.MUTATING
+        return Triage(ChangeKind.NONE if rows == 0 else kind, rows, size)
+
+    def schema(self, at: Position) -> StructType:
+        table = self._table()
+        return StructType.fromJson(dict(table.output_schema or {"type": "struct", "fields": []}))
+
+    def row_count(self, at: Position) -> int | None:
+        table = self._table()
+        return table.row_count
+
+    def snapshot(
+        self, spark: SparkSession, at: Position, columns: Sequence[str] | None = None, keys: Sequence[KeyFilter] = ()
+    ) -> DataFrame:
+        table, generation = self._table(), _generation(at)
+        storage = self.storage(table, generation)
+        fold = self._fold(table, generation, at.version)
+        wanted = _logical(storage, columns) if columns is not None else self.schema(at).names
+        return storage.read(spark, at.version, fold, columns=wanted, keys=keys)
+
+    def _fold(self, table: StreamTable, generation: int, version: int) -> FoldPoint:
+        fold = self.catalog.newest_fold(table.id, generation=generation, upto=version)
+        assert fold is not None, "a loaded generation always has a fold"
+        return FoldPoint(fold.base_version, fold.folded_version)
+
+    def changes(
+        self, spark: SparkSession, start: Position, end: Position, columns: Sequence[str] | None = None
+    ) -> Relation:
+        table = self._table()
+        storage = self.storage(table, _generation(end))
+        wanted = _logical(storage, columns) if columns is not None else self.schema(end).names
+        change = storage.changes(spark, start.version, end.version, columns=wanted)
+        return change if columns is None else _renamed(change, columns)
+
+
+def _logical(storage: ChangeLogged, columns: Sequence[str]) -> list[str]:
+    """A query reads the base's own column names, which differ from the table's where Delta refuses a character."""
+    names = {s.name: c.name for s, c in zip(storage.stored, storage.schema, strict=True)}
+    return [names.get(c, c) for c in columns]
+
+
+def _renamed(change: Relation, columns: Sequence[str]) -> Relation:
+    names = [*columns, WEIGHT]
+    if change.schema.names == names:
+        return change
+    fields = [StructField(n, f.dataType, f.nullable, f.metadata) for n, f in zip(names, change.schema, strict=True)]
+    arrow = change.arrow.rename_columns(names) if change.arrow is not None else None
+    frame = change.frame.toDF(*names) if change.frame is not None else None
+    return Relation(StructType(fields), arrow, frame, change.rows, change.insert_only)
+
+
+def _generation(position: Position) -> int:
+    return int(position.table_id.rsplit(":", 1)[1])

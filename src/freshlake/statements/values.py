@@ -1,0 +1,142 @@
+"""Stream table statements as frozen values; names are as written, without quotes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from freshlake.catalog import FoldPolicy, RefreshMode
+
+
+@dataclass(frozen=True)
+class CreateStreamTable:
+    """CREATE STREAM TABLE; None means that the clause was not given."""
+
+    name: str
+    query: str
+    schedule: str | None = None
+    refresh_mode: RefreshMode | None = None
+    append_only: bool = False
+    partition_by: tuple[str, ...] = ()
+    fold: FoldPolicy | None = None
+    with_data: bool = True
+    or_replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class SetQuery:
+    """ALTER STREAM TABLE … SET QUERY."""
+
+    name: str
+    query: str
+
+
+@dataclass(frozen=True)
+class SetSchedule:
+    """ALTER STREAM TABLE … SET SCHEDULE."""
+
+    name: str
+    schedule: str
+
+
+@dataclass(frozen=True)
+class SetRefreshMode:
+    """ALTER STREAM TABLE … SET REFRESH MODE."""
+
+    name: str
+    refresh_mode: RefreshMode
+
+
+@dataclass(frozen=True)
+class SetOptions:
+    """ALTER STREAM TABLE … SET (key = value, …); keys in lower case."""
+
+    name: str
+    options: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class SuspendStreamTable:
+    """ALTER STREAM TABLE … SUSPEND."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class ResumeStreamTable:
+    """ALTER STREAM TABLE … RESUME."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class DropStreamTable:
+    """DROP STREAM TABLE."""
+
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class RefreshStreamTable:
+    """REFRESH STREAM TABLE."""
+
+    name: str
+    full: bool = False
+
+
+@dataclass(frozen=True)
+class RefreshAllStreamTables:
+    """REFRESH ALL STREAM TABLES."""
+
+
+@dataclass(frozen=True)
+class ShowStreamTables:
+    """SHOW STREAM TABLES."""
+
+
+@dataclass(frozen=True)
+class ShowHistory:
+    """SHOW STREAM TABLE HISTORY."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class ExplainStreamTable:
+    """EXPLAIN STREAM TABLE."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class VerifyStreamTable:
+    """VERIFY STREAM TABLE."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class FoldStreamTable:
+    """FOLD STREAM TABLE."""
+
+    name: str
+
+
+Statement = (
+    CreateStreamTable
+    | SetQuery
+    | SetSchedule
+    | SetRefreshMode
+    | SetOptions
+    | SuspendStreamTable
+    | ResumeStreamTable
+    | DropStreamTable
+    | RefreshStreamTable
+    | RefreshAllStreamTables
+    | ShowStreamTables
+    | ShowHistory
+    | ExplainStreamTable
+    | VerifyStreamTable
+    | FoldStreamTable
+)

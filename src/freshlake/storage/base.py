@@ -1,0 +1,57 @@
+"""Commits to the base: every one carries which log versions it holds, and the latest certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from delta.exceptions import DeltaConcurrentModificationException
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from freshlake.errors import CommitConflict
+from freshlake.storage.certificate import Note
+from freshlake.storage.commits import notes, open_table
+from freshlake.storage.identity import violation
+from freshlake.storage.layout import BASE
+
+_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+def write_base(path: str, frame: DataFrame, note: Note, mode: str) -> None:
+    """Write rows by Spark, as one commit with its note."""
+    with translated(path):
+        frame.write.format("delta").mode(mode).option("userMetadata", note.to_text()).save(f"{path}/{BASE}")
+
+
+@contextmanager
+def noted(spark: SparkSession, note: Note) -> Iterator[None]:
+    """Statements inside carry the note; they have no writer to give it to."""
+    spark.conf.set(_USER_METADATA, note.to_text())
+    try:
+        yield
+    finally:
+        spark.conf.unset(_USER_METADATA)
+
+
+@contextmanager
+def translated(path: str) -> Iterator[None]:
+    """Spark's failures as typed errors."""
+    try:
+        yield
+    except DeltaConcurrentModificationException as error:
+        raise CommitConflict(f"another writer committed to the base of {path}", detail=str(error)) from error
+    except (PySparkException, Py4JJavaError) as error:
+        found = violation(error)
+        if found is None:
+            raise
+        raise found from error
+
+
+def newest_note(path: str, expected: Note) -> int:
+    """The version of the base after our commit; raises if the newest commit is not ours."""
+    version, note = next(notes(open_table(f"{path}/{BASE}")))
+    if note != expected:
+        raise CommitConflict(f"another writer committed to the base of {path}", detail=f"at version {version}")
+    return version

@@ -1,0 +1,180 @@
+"""Folding: log versions up to f are brought into the base in one commit that says so.
+
+A fold whose commit was never recorded by the caller is found by its note and continued from. Three forms, by cost:
+append when nothing is removed, rewrite when the table is small or most of it is touched, one MERGE otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import StrEnum
+
+import pyarrow as pa
+from delta.tables import DeltaTable as SparkDeltaTable
+from deltalake import write_deltalake
+from deltalake.exceptions import CommitFailedError
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType, StructField, StructType
+
+from freshlake.errors import CommitConflict, InvariantViolated, StorageMissing
+from freshlake.storage.base import newest_note, noted, translated, write_base
+from freshlake.storage.certificate import Certificate, Note, NoteKind
+from freshlake.storage.changes import changes
+from freshlake.storage.commits import commit_properties, notes, open_table
+from freshlake.storage.identity import expand, prepare, same
+from freshlake.storage.layout import BASE, FoldPoint, Limits
+from freshlake.storage.log import Log
+from freshlake.storage.netting import copies, negative, positive
+from freshlake.storage.read import State, open_base
+from freshlake.storage.relation import WEIGHT, Relation
+from freshlake.storage.scan import Snapshot, driver_readable
+from freshlake.storage.scan.columns import quoted
+
+_MIB = 1024 * 1024
+# Below this a rewrite takes no longer than the fixed cost of a MERGE.
+_SMALL_BASE = 64 * _MIB
+# MERGE reads what it touches twice, so beyond this share everything may as well be written once.
+_MOST = 0.4
+_FILE_BYTES = 128 * _MIB
+_WRITER_BYTES = 8 * _MIB
+_SMALL_FILE = 16 * _MIB
+_MAX_SMALL_FILES = 50
+_REMOVES = "__fl_removes"
+
+
+class FoldForm(StrEnum):
+    """How a fold is written."""
+
+    APPEND = "append"
+    REWRITE = "rewrite"
+    MERGE = "merge"
+
+
+def fold(
+    spark: SparkSession, path: str, upto: int, point: FoldPoint, limits: Limits, form: FoldForm | None = None
+) -> FoldPoint:
+    """Bring versions up to `upto` into the base; `form` overrides the choice."""
+    if upto <= point.folded_version:
+        return point
+    log = Log(path)
+    start, intact = _start(path, log, upto, point)
+    base = open_base(path, start.base_version)
+    delta = changes(spark, log, base.schema, start.folded_version, upto, base.schema.names, limits)
+    if delta.is_empty and intact:
+        return FoldPoint(start.base_version, upto)
+    note = Note(NoteKind.FOLD, _certificate(log, upto), folded_version=upto)
+    state = State(spark, base, limits=limits)
+    with translated(path):
+        _write(state, path, delta, note, (form or choose(state, delta)) if intact else FoldForm.REWRITE)
+    version = newest_note(path, note)
+    return FoldPoint(_compacted(spark, path, version, note), upto)
+
+
+def choose(state: State, delta: Relation) -> FoldForm:
+    """The form that reads and writes least."""
+    if delta.insert_only:
+        return FoldForm.APPEND
+    if delta.arrow is None or state.base.bytes <= _SMALL_BASE:
+        return FoldForm.REWRITE
+    touched = sum(file.size for file in state.touched(negative(delta.arrow)))
+    return FoldForm.REWRITE if touched > state.base.bytes * _MOST else FoldForm.MERGE
+
+
+def _start(path: str, log: Log, upto: int, point: FoldPoint) -> tuple[FoldPoint, bool]:
+    """Where to continue from, and whether the newest base is exactly that.
+
+    If it is not (a foreign commit, a load or fold of versions that were rolled back), only a rewrite from the recorded
+    point is right.
+    """
+    newest: Note | None = None
+    for version, note in notes(open_table(f"{path}/{BASE}")):
+        if version <= point.base_version:
+            break
+        if note is None:
+            return point, False
+        if newest is None:
+            newest, head = note, version
+    if newest is None:
+        return point, True
+    folded = newest.folded_version
+    if folded is None or folded > upto or not _is_committed(log, folded, newest.certificate):
+        return point, False
+    return FoldPoint(head, folded), True
+
+
+def _is_committed(log: Log, version: int, certificate: Certificate | None) -> bool:
+    committed = _certificate(log, version)
+    return committed is not None and certificate is not None and committed.is_same_refresh(certificate)
+
+
+def _certificate(log: Log, version: int) -> Certificate | None:
+    try:
+        return log.certificate(version)
+    except StorageMissing:
+        return None
+
+
+def _write(state: State, path: str, delta: Relation, note: Note, form: FoldForm) -> None:
+    if form is FoldForm.APPEND:
+        _append(state, path, delta, note)
+    elif form is FoldForm.MERGE and delta.arrow is not None:
+        _merge(state, path, delta.arrow, note)
+    else:
+        rows = state.with_deltas([] if delta.is_empty else [delta])
+        write_base(path, rows.coalesce(_writers(state)), note, "overwrite")
+
+
+def _append(state: State, path: str, delta: Relation, note: Note) -> None:
+    if delta.arrow is None or not driver_readable(state.base.schema):
+        write_base(path, expand(delta.dataframe(state.spark)), note, "append")
+        return
+    table = open_table(f"{path}/{BASE}")
+    try:
+        write_deltalake(table, copies(delta.arrow), mode="append", commit_properties=commit_properties(note))
+    except CommitFailedError as error:
+        raise CommitConflict(f"another writer committed to the base of {path}", detail=str(error)) from error
+
+
+def _merge(state: State, path: str, entries: pa.Table, note: Note) -> None:
+    """Delete every copy of a touched row and insert what is left of it, with the new rows."""
+    removed = negative(entries)
+    left = state.remaining(removed).toArrow()
+    if negative(left).num_rows:
+        raise InvariantViolated(f"the log of {path} removes rows that are not in its base")
+    added = [copies(positive(entries)), copies(left.select(entries.column_names).cast(entries.schema))]
+    source = _source(state, removed.drop_columns([WEIGHT]), pa.concat_tables(added))
+    schema = state.base.schema
+    prepare(state.spark, schema)
+    values: dict[str, str | Column] = {quoted(name): F.col(f"r.{quoted(name)}") for name in schema.names}
+    target = SparkDeltaTable.forPath(state.spark, f"{path}/{BASE}").alias("l")
+    with noted(state.spark, note):
+        target.merge(
+            source.alias("r"), F.col(f"r.{_REMOVES}") & same("l", "r", schema)
+        ).whenMatchedDelete().whenNotMatchedInsert(~F.col(f"r.{_REMOVES}"), values).execute()
+
+
+def _source(state: State, removed: pa.Table, added: pa.Table) -> DataFrame:
+    marked = [
+        rows.append_column(_REMOVES, pa.repeat(pa.scalar(removes), rows.num_rows))
+        for rows, removes in ((removed, True), (added, False))
+    ]
+    schema = StructType([*state.base.schema.fields, StructField(_REMOVES, BooleanType())])
+    return state.spark.createDataFrame(pa.concat_tables(marked), schema)
+
+
+def _writers(state: State) -> int:
+    size = state.base.bytes
+    parallel = min(state.spark.sparkContext.defaultParallelism, math.ceil(size / _WRITER_BYTES))
+    return max(1, parallel, math.ceil(size / _FILE_BYTES))
+
+
+def _compacted(spark: SparkSession, path: str, version: int, note: Note) -> int:
+    """Keep the number of small files that appends leave behind within bounds."""
+    base: Snapshot = open_base(path, version)
+    if sum(file.size < _SMALL_FILE for file in base.files) <= _MAX_SMALL_FILES:
+        return version
+    compacted = Note(NoteKind.COMPACT, note.certificate, note.folded_version)
+    with translated(path), noted(spark, compacted):
+        SparkDeltaTable.forPath(spark, f"{path}/{BASE}").optimize().executeCompaction()
+    return newest_note(path, compacted)

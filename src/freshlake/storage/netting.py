@@ -1,0 +1,119 @@
+"""Arithmetic on small weighted tables held on the driver as Arrow: a Z-set is netted by summing equal rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.types import StructType
+
+from freshlake.storage.relation import WEIGHT
+from freshlake.storage.scan import KeyFilter
+from freshlake.storage.scan.prune import prunable
+
+# More values than this are no longer worth comparing with the statistics of every file.
+_MAX_KEYS = 1024
+
+
+def nettable(table: pa.Table) -> bool:
+    """Whether Arrow can group the rows by their bits; nested values need Spark."""
+    return not any(pa.types.is_nested(field.type) for field in table.schema)
+
+
+def net(table: pa.Table) -> pa.Table:
+    """One entry per distinct row with the sum of its weights; rows that sum to zero are gone.
+
+    Arrow groups floats by their bits, as wanted, so only NaN is made one value first.
+    """
+    keys = [name for name in table.column_names if name != WEIGHT]
+    # By position, because a column's name may be one that the aggregation makes up.
+    positions = [str(position) for position in range(len(keys))]
+    columns = [*(_one_nan(table.column(name)) for name in keys), table.column(WEIGHT)]
+    flat = pa.table(columns, names=[*positions, WEIGHT])
+    grouped = flat.group_by(positions, use_threads=False).aggregate([(WEIGHT, "sum")])
+    arrays = [grouped.column(name) for name in (*positions, f"{WEIGHT}_sum")]
+    result = pa.Table.from_arrays(arrays, names=[*keys, WEIGHT]).select(table.column_names)
+    return result.filter(pc.not_equal(result.column(WEIGHT), 0))
+
+
+def positive(table: pa.Table) -> pa.Table:
+    """The entries that add rows."""
+    return table.filter(pc.greater(table.column(WEIGHT), 0))
+
+
+def negative(table: pa.Table) -> pa.Table:
+    """The entries that remove rows."""
+    return table.filter(pc.less(table.column(WEIGHT), 0))
+
+
+def copies(table: pa.Table) -> pa.Table:
+    """Plain rows: weight n becomes n copies."""
+    weights = table.column(WEIGHT)
+    rows = table.drop_columns([WEIGHT])
+    if not table.num_rows or pc.max(weights).as_py() == 1:
+        return rows
+    return rows.take(pa.array(_repeated(weights.to_pylist()), pa.int64()))
+
+
+def totals(table: pa.Table) -> tuple[int, int]:
+    """How many rows the entries add, and how many they remove."""
+    added = pc.sum(positive(table).column(WEIGHT)).as_py() or 0
+    return added, -(pc.sum(negative(table).column(WEIGHT)).as_py() or 0)
+
+
+def among(table: pa.Table, schema: StructType, keys: Sequence[KeyFilter]) -> pa.Table:
+    """The entries that have such keys. Columns whose values cannot be compared exactly are not looked at."""
+    for key in keys:
+        field = next((f for f in schema if f.name == key.column), None)
+        values = [value for value in key.values if value is not None]
+        if field is None or not prunable(field, values):
+            continue
+        column = table.column(field.name)
+        matches = pc.is_in(column, value_set=pa.array(_representable(values, column.type), column.type))
+        if key.has_null or len(values) < len(key.values):
+            matches = pc.or_(matches, pc.is_null(column))
+        table = table.filter(matches)
+    return table
+
+
+def key_filters(table: pa.Table, schema: StructType) -> list[KeyFilter]:
+    """What the statistics of a file must allow for it to hold one of these rows."""
+    filters = []
+    for field in schema:
+        values = pc.unique(table.column(field.name)) if not pa.types.is_nested(table.field(field.name).type) else None
+        if values is None or len(values) > _MAX_KEYS or not prunable(field, ()):
+            continue
+        present = _python_values(values.drop_null())
+        if present is not None:
+            filters.append(KeyFilter(field.name, tuple(present), values.null_count > 0))
+    return filters
+
+
+def _one_nan(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if not pa.types.is_floating(column.type):
+        return column
+    return pc.if_else(pc.is_nan(column), pa.scalar(float("nan"), column.type), column)
+
+
+def _repeated(weights: list[int]) -> list[int]:
+    return [index for index, weight in enumerate(weights) for _ in range(weight)]
+
+
+def _representable(values: Sequence[Any], kind: pa.DataType) -> list[pa.Scalar]:
+    """A value that the column's type cannot hold is in no row."""
+    found = []
+    for value in values:
+        try:
+            found.append(pa.scalar(value, kind))
+        except (pa.ArrowInvalid, OverflowError):
+            continue
+    return found
+
+
+def _python_values(values: pa.Array) -> list[Any] | None:
+    try:
+        return list(values.to_pylist())
+    except (ValueError, OverflowError):  # beyond what Python's dates can hold
+        return None

@@ -1,0 +1,149 @@
+"""The change-logged table: a base that any engine can read, and a log of weighted changes not yet in it.
+
+A refresh is one append to the log, its only commit point. The state at a version is a base plus a range of the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+
+from deltalake import DeltaTable, Schema
+from deltalake.exceptions import DeltaError
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from freshlake.errors import StorageCorrupt
+from freshlake.storage import append, cleanup, layout, load
+from freshlake.storage.certificate import Certificate
+from freshlake.storage.changes import changes, logical_delta, stored_delta
+from freshlake.storage.fold import FoldForm, fold
+from freshlake.storage.layout import DEFAULT_LIMITS, FoldPoint, Limits, Pending
+from freshlake.storage.log import Log
+from freshlake.storage.read import open_base, read, stored_columns
+from freshlake.storage.relation import Relation
+from freshlake.storage.scan import KeyFilter
+from freshlake.storage.scan.paths import plain
+
+__all__ = ["Certificate", "ChangeLogged", "FoldForm", "FoldPoint", "Limits", "Pending"]
+
+EMPTY = FoldPoint(base_version=0, folded_version=0)
+
+
+class ChangeLogged:
+    """One generation of one table, by its folder. Holds no state of its own: every call looks at the lake."""
+
+    def __init__(self, path: str, limits: Limits = DEFAULT_LIMITS) -> None:
+        self.path = plain(str(path))
+        self.limits = limits
+
+    @classmethod
+    def create(
+        cls,
+        path: str,
+        schema: StructType,
+        properties: Mapping[str, str] | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> ChangeLogged:
+        """Make both tables, empty. The log is made last, so a table with a log is complete."""
+        table = cls(path, limits)
+        stored = layout.stored_schema(schema)
+        given = dict(properties or {})
+        base = f"{table.path}/{layout.BASE}"
+        _create(base, stored, {**given, **layout.BASE_PROPERTIES}, "overwrite")
+        log = layout.log_schema(stored)
+        _create(f"{table.path}/{layout.LOG}", log, {**given, **layout.LOG_PROPERTIES}, "error", [layout.VERSION])
+        return table
+
+    @cached_property
+    def stored(self) -> StructType:
+        """The columns under the names they have in the files."""
+        return open_base(self.path).schema
+
+    @property
+    def schema(self) -> StructType:
+        """The columns of the table."""
+        return layout.logical_schema(self.stored)
+
+    def head(self) -> int:
+        """The newest version in the log; 0 before the first."""
+        return Log(self.path).head
+
+    def floor(self) -> int:
+        """Changes can be read from this version on."""
+        return Log(self.path).floor
+
+    def last_certificate(self) -> Certificate | None:
+        """The certificate of the newest version."""
+        return Log(self.path).last_certificate()
+
+    def certificate(self, version: int) -> Certificate:
+        """The certificate of one version."""
+        return Log(self.path).certificate(version)
+
+    def load(self, spark: SparkSession, frame: DataFrame, certificate: Certificate) -> FoldPoint:
+        """The first load, straight into the base; the log's commit makes it count."""
+        del spark  # a frame knows its session
+        return load.load(self.path, self.stored, frame, certificate)
+
+    def append(self, spark: SparkSession, delta: Relation, certificate: Certificate) -> Certificate:
+        """Commit one consolidated batch; returns the certificate as committed, with the rows it counted."""
+        return append.append(spark, self.path, self.stored, stored_delta(spark, delta, self.stored), certificate)
+
+    def read(
+        self,
+        spark: SparkSession,
+        at: int,
+        fold: FoldPoint,
+        columns: Sequence[str] | None = None,
+        keys: Sequence[KeyFilter] = (),
+        extra: Sequence[Relation] = (),
+    ) -> DataFrame:
+        """The rows at a version, plus weighted rows not yet appended."""
+        return read(spark, self.path, at, fold, columns, keys, extra, self.limits)
+
+    def changes(self, spark: SparkSession, after: int, upto: int, columns: Sequence[str] | None = None) -> Relation:
+        """The consolidated weighted rows of versions in (after, upto]."""
+        wanted = stored_columns(self.stored, columns)
+        delta = changes(spark, Log(self.path), self.stored, after, upto, wanted, self.limits)
+        return logical_delta(spark, delta, StructType([self.stored[name] for name in wanted]))
+
+    def pending(self, fold: FoldPoint, upto: int) -> Pending:
+        """What a fold up to a version would bring in."""
+        if upto <= fold.folded_version:
+            return Pending(0, 0, 0)
+        files = Log(self.path).files(fold.folded_version, upto)
+        rows = sum(file.data.rows or 0 for file in files)
+        return Pending(len({file.version for file in files}), rows, sum(file.data.size for file in files))
+
+    def fold(self, spark: SparkSession, upto: int, point: FoldPoint, form: FoldForm | None = None) -> FoldPoint:
+        """Bring versions up to `upto` into the base."""
+        return fold(spark, self.path, upto, point, self.limits, form)
+
+    def rollback(self, upto: int) -> None:
+        """Drop versions after `upto` that no catalog recorded."""
+        cleanup.rollback(self.path, upto)
+
+    def cleanup(self, keep_after: int, folded: int) -> int:
+        """Drop folded versions up to `keep_after` from the log."""
+        return cleanup.cleanup(self.path, keep_after, folded)
+
+    def vacuum(self, keep_base: Iterable[int], min_age_seconds: int) -> int:
+        """Delete files that no kept version needs."""
+        return cleanup.vacuum(self.path, keep_base, min_age_seconds)
+
+
+def _create(
+    path: str, schema: StructType, properties: Mapping[str, str], mode: str, partition: Sequence[str] = ()
+) -> None:
+    try:
+        DeltaTable.create(
+            path,
+            Schema.from_json(schema.json()),
+            mode=mode,  # type: ignore[arg-type]
+            partition_by=list(partition),
+            configuration=dict(properties),
+            raise_if_key_not_exists=False,
+        )
+    except DeltaError as error:
+        raise StorageCorrupt(f"{path} cannot be created", detail=str(error)) from error

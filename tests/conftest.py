@@ -1,0 +1,31 @@
+"""One Spark for the whole run, and a fresh folder per test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from freshlake.session import start
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A tuned local Spark with Delta; tests share it and make their own tables in `lake_dir`."""
+    session = start(
+        tmp_path_factory.mktemp("warehouse"),
+        app_name="freshlake-tests",
+        settings={"spark.master": "local[2]", "spark.driver.memory": "2g"},
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def lake_dir(tmp_path: Path) -> Path:
+    """A folder for one lake."""
+    folder = tmp_path / "lake"
+    folder.mkdir()
+    return folder

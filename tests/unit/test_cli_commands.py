@@ -1,0 +1,235 @@
+"""What each command asks of the API, what it prints, and how it exits; the lake is played by a double."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import freshlake
+from freshlake.catalog.enums import Action, RefreshMode
+from freshlake.cli import main
+from freshlake.errors import NotFound
+from freshlake.refresh.result import FoldResult, RefreshResult, Verification
+
+
+@dataclass(frozen=True)
+class Table:
+    name: str
+    status: str = "ACTIVE"
+
+
+@dataclass(frozen=True)
+class Reason:
+    code: str
+    message: str
+    hint: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    differential: bool
+    reasons: tuple[Reason, ...] = ()
+
+
+@dataclass
+class Double:
+    """Remembers what it was asked; `answers` may replace an answer."""
+
+    calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = field(default_factory=list)
+    answers: dict[str, Any] = field(default_factory=dict)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            if name != "close":
+                self.calls.append((name, arguments, options))
+            answer = self.answers.get(name, DEFAULTS.get(name))
+            if isinstance(answer, Exception):
+                raise answer
+            return answer(*arguments) if callable(answer) else answer
+
+        return call
+
+    @property
+    def asked(self) -> list[str]:
+        return [name for name, _, _ in self.calls]
+
+
+def refreshed(name: str) -> RefreshResult:
+    return RefreshResult(name, Action.DIFFERENTIAL, None, 1234, 2, 56.7, {"sources": {}}, 3, spark_jobs=4)
+
+
+def verified(name: str) -> Verification:
+    return Verification(name, True, 0, 0, 10, (), (), {})
+
+
+DEFAULTS: dict[str, Any] = {
+    "status": [Table("revenue"), Table("top")],
+    "refresh": refreshed,
+    "refresh_all": [refreshed("revenue"), refreshed("top")],
+    "verify": verified,
+    "fold": lambda name: FoldResult(name, 2, 5, 7.0),
+    "history": [],
+    "sources": [],
+    "validate": Answer(True),
+}
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Double:
+    double = Double()
+    monkeypatch.setattr(freshlake, "connect", lambda path: double, raising=False)
+    monkeypatch.setenv("FRESHLAKE_LAKE", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "200")
+    return double
+
+
+def run(*words: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(list(words))
+    return int(ended.value.code or 0)
+
+
+def test_refresh_prints_what_happened(lake: Double, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("refresh", "revenue", "--mode", "full") == 0
+    assert lake.calls == [("refresh", ("revenue",), {"mode": RefreshMode.FULL})]
+    printed = capsys.readouterr().out
+    for shown in ("revenue", "DIFFERENTIAL", "1,234", "57"):
+        assert shown in printed
+
+
+def test_json_has_every_field(lake: Double, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("refresh", "--all", "--json") == 0
+    records = json.loads(capsys.readouterr().out)
+    assert [record["table"] for record in records] == ["revenue", "top"]
+    assert records[0]["frontier"] == {"sources": {}}
+    assert records[0]["action"] == "DIFFERENTIAL"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("refresh",),
+        ("refresh", "a", "--all"),
+        ("refresh", "--all", "--mode", "full"),
+        ("verify",),
+        ("fold",),
+        ("create", "a"),
+        ("create", "a", "SELECT 1", "--file", __file__),
+        ("alter", "a"),
+        ("create", "a", "SELECT 1", "--mode", "sometimes"),
+        ("history", "a", "--limit", "0"),
+        ("no-such-command",),
+    ],
+)
+def test_wrong_usage_exits_with_2_and_opens_nothing(lake: Double, words: tuple[str, ...]) -> None:
+    assert run(*words) == 2
+    assert lake.calls == []
+
+
+def test_verify_exits_with_3_on_a_difference(lake: Double, capsys: pytest.CaptureFixture[str]) -> None:
+    lake.answers["verify"] = lambda name: Verification(name, False, 1, 0, 10, ({"region": "north", "n": 2},), (), {})
+    assert run("verify", "revenue") == 3
+    assert "north" in capsys.readouterr().out
+    assert run("verify", "--all", "--json") == 3
+    assert [record["equal"] for record in json.loads(capsys.readouterr().out)] == [False, False]
+
+
+def test_verify_exits_with_0_when_all_is_equal(lake: Double) -> None:
+    assert run("verify", "--all") == 0
+    assert lake.asked == ["status", "verify", "verify"]
+
+
+def test_an_error_shows_code_message_and_hint_but_no_stack(lake: Double, capsys: pytest.CaptureFixture[str]) -> None:
+    lake.answers["refresh"] = NotFound("there is no stream table nope", hint="see `freshlake status`")
+    assert run("refresh", "nope") == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "not-found there is no stream table nope" in shown.err
+    assert "see `freshlake status`" in shown.err
+    assert "Traceback" not in shown.err
+
+
+def test_an_error_is_json_when_asked_for(lake: Double, capsys: pytest.CaptureFixture[str]) -> None:
+    lake.answers["refresh"] = NotFound("there is no stream table nope")
+    assert run("refresh", "nope", "--json") == 1
+    assert json.loads(capsys.readouterr().err)["error"]["code"] == "not-found"
+
+
+def test_a_defect_is_called_one(lake: Double, capsys: pytest.CaptureFixture[str]) -> None:
+    lake.answers["status"] = ZeroDivisionError("division by zero")
+    assert run("status") == 1
+    assert "internal-error ZeroDivisionError: division by zero" in capsys.readouterr().err
+
+
+def test_debug_lets_the_error_through(lake: Double) -> None:
+    lake.answers["status"] = NotFound("nope")
+    with pytest.raises(NotFound):
+        main(["status", "--debug"])
+
+
+def test_looking_at_a_lake_does_not_make_one(lake: Double, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("status", "--lake", str(tmp_path / "none")) == 1
+    assert "lake-not-found" in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
+    assert lake.calls == []
+
+
+def test_create_passes_on_only_what_was_said(lake: Double) -> None:
+    assert run("create", "revenue", "SELECT 1 AS a") == 0
+    assert lake.calls[0] == ("create_stream_table", ("revenue", "SELECT 1 AS a"), {})
+
+
+def test_create_passes_on_all_options(lake: Double, tmp_path: Path) -> None:
+    (tmp_path / "q.sql").write_text("SELECT 2 AS a")
+    words = ("--schedule", "5m", "--mode", "DIFFERENTIAL", "--fold", "manual", "--partition-by", "a", "--empty")
+    assert run("create", "revenue", "-f", str(tmp_path / "q.sql"), *words, "--existing", "replace") == 0
+    assert lake.calls[0] == (
+        "create_or_replace_stream_table",
+        ("revenue", "SELECT 2 AS a"),
+        {
+            "schedule": "5m",
+            "refresh_mode": "DIFFERENTIAL",
+            "fold_policy": "manual",
+            "partition_by": ["a"],
+            "initialize": False,
+        },
+    )
+
+
+def test_alter_passes_on_only_what_changes(lake: Double) -> None:
+    assert run("alter", "revenue", "--status", "suspended") == 0
+    assert lake.calls[0] == ("alter_stream_table", ("revenue",), {"status": "SUSPENDED"})
+
+
+def test_validate_says_why_not(lake: Double, capsys: pytest.CaptureFixture[str]) -> None:
+    lake.answers["validate"] = Answer(False, (Reason("no-rule", "Window has no rule yet", "use FULL"),))
+    assert run("validate", "SELECT 1") == 0
+    printed = capsys.readouterr().out
+    assert "full" in printed
+    assert "Window has no rule yet" in printed
+
+
+def test_an_empty_list_is_a_remark_not_a_table(lake: Double, capsys: pytest.CaptureFixture[str]) -> None:
+    lake.answers["status"] = []
+    assert run("status") == 0
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "freshlake create" in shown.err
+    assert run("status", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == []
+
+
+def test_drop_and_resume_call_the_api(lake: Double) -> None:
+    assert run("drop", "a", "b") == 0
+    assert run("resume", "a") == 0
+    assert lake.asked == ["drop_stream_table", "drop_stream_table", "resume", "status"]
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--version") == 0
+    assert capsys.readouterr().out.startswith("freshlake ")
