@@ -1,4 +1,4 @@
-"""How each aggregate call is maintained: from exact state, from state with extremum recompute, or by recomputing groups."""
+"""How each aggregate call is maintained: from exact state, with extremum recompute, or by recomputing its groups."""
 
 from __future__ import annotations
 

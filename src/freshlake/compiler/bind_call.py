@@ -2,34 +2,43 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from freshlake.compiler.aggregates import decimal_of
+from freshlake.compiler.bind_expression import ExpressionBinder, json_type
 from freshlake.compiler.plan import Call, Expr, text
 
-if TYPE_CHECKING:
-    from freshlake.compiler.bind import _Binder
-
 ORDER_SENSITIVE = frozenset(
-    "First Last CollectList CollectSet ListAgg MaxBy MinBy Mode HistogramNumeric ApproximatePercentile ApproxTopK "
-    "AnyValue".split()
+    [
+        "First",
+        "Last",
+        "CollectList",
+        "CollectSet",
+        "ListAgg",
+        "MaxBy",
+        "MinBy",
+        "Mode",
+        "HistogramNumeric",
+        "ApproximatePercentile",
+        "ApproxTopK",
+        "AnyValue",
+    ]
 )
 
 
-def bind_call(aggregate: Any, index: int, name: str, binder: _Binder) -> Call:
+def bind_call(aggregate: Any, index: int, name: str, binder: ExpressionBinder) -> Call:
     function = aggregate.aggregateFunction()
     kind = function.getClass().getSimpleName()
     children = binder.b.items(function.children())
     whole = binder.expr(aggregate)
-    types = tuple(_json_type(c.dataType()) for c in children)
+    types = tuple(json_type(c.dataType()) for c in children)
     condition = aggregate.filter()
     distinct = aggregate.isDistinct()
     return Call(
         name=name,
         function=kind,
         text=whole.text,
-        type=_json_type(function.dataType()),
+        type=json_type(function.dataType()),
         slot=index,
         args=tuple(binder.expr(c) for c in children),
         arg_types=types,
@@ -42,7 +51,9 @@ def bind_call(aggregate: Any, index: int, name: str, binder: _Binder) -> Call:
     )
 
 
-def _finish(function: Any, kind: str, types: tuple[str, ...], i: int, shown: str, binder: _Binder) -> Expr | None:
+def _finish(
+    function: Any, kind: str, types: tuple[str, ...], i: int, shown: str, binder: ExpressionBinder
+) -> Expr | None:
     if kind == "Count":
         return text(f"__fl_n{i}", f"__fl_n{i}")
     if kind in ("Min", "Max"):
@@ -60,8 +71,3 @@ def _finish(function: Any, kind: str, types: tuple[str, ...], i: int, shown: str
         pairs.append(binder.b.pair(buffer, binder.b.stable_alias(binder.b.parse(meaning), buffer.name())))
     handle = binder.b.substitute(function.evaluateExpression(), pairs)
     return Expr(f"{kind.lower()} of __fl_s{i}, __fl_n{i}", (f"__fl_s{i}", f"__fl_n{i}"), handle)
-
-
-def _json_type(data_type: Any) -> str:
-    kind = json.loads(data_type.json())
-    return kind if isinstance(kind, str) else json.dumps(kind)

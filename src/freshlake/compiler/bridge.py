@@ -9,10 +9,25 @@ from pyspark.sql import SparkSession
 
 CATALYST = "org.apache.spark.sql.catalyst."
 
-_NODES = (
-    "Project Filter Join Aggregate Union Intersect Except Expand Generate Window Sort GlobalLimit LocalLimit "
-    "Offset OneRowRelation UnresolvedWith SubqueryAlias"
-).split()
+_NODES = [
+    "Project",
+    "Filter",
+    "Join",
+    "Aggregate",
+    "Union",
+    "Intersect",
+    "Except",
+    "Expand",
+    "Generate",
+    "Window",
+    "Sort",
+    "GlobalLimit",
+    "LocalLimit",
+    "Offset",
+    "OneRowRelation",
+    "UnresolvedWith",
+    "SubqueryAlias",
+]
 
 
 class Bridge:

@@ -12,7 +12,7 @@ WEIGHT = "__fl_weight"
 
 @dataclass(frozen=True)
 class Column:
-    """An output column: `name` is unique in the whole plan, `label` is what the user wrote, `type` is Spark's JSON type."""
+    """An output column: `name` is unique in the plan, `label` is what the user wrote, `type` is Spark's JSON type."""
 
     name: str
     type: str = ""

@@ -111,7 +111,9 @@ def _aggregate_node(
     tier = tier_of(aggregate)
     labelled = node_id == ROOT
     shown = tuple(
-        StoredColumn(c.name, c.label if labelled else f"c{i}", c.type, True, False, _kept_metadata(c) if labelled else "{}")
+        StoredColumn(
+            c.name, c.label if labelled else f"c{i}", c.type, True, False, _kept_metadata(c) if labelled else "{}"
+        )
         for i, c in enumerate(output)
     )
     hidden = [*_hidden_keys(aggregate, above, {c.name for c in shown})]

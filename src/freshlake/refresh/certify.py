@@ -1,7 +1,7 @@
 """The certificate at creation: what was stored has the names, types and rows of the user's own query.
 
-Freshlake never runs the user's text but a plan read from it; this is the proof, made once on real data, that nothing was
-lost on the way. Counts and order-independent checksums are compared; a mismatch refuses the table.
+Freshlake never runs the user's text but a plan read from it; this is the proof, made once on real data, that nothing
+was lost on the way. Counts and order-independent checksums are compared; a mismatch refuses the table.
 """
 
 from __future__ import annotations
@@ -49,8 +49,9 @@ def _same_columns(users: DataFrame, ours: DataFrame, table: StreamTable) -> None
     for theirs, mine in zip(users.schema, ours.schema, strict=True):
         # stored columns are nullable throughout, so nullability inside nested types may differ
         if (theirs.name, theirs.dataType.simpleString()) != (mine.name, mine.dataType.simpleString()):
+            found = f"{mine.name} {mine.dataType.simpleString()}"
             raise NotReproducible(
-                f"column {theirs.name} of {table.full_name.short} came out as {mine.name} {mine.dataType.simpleString()}",
+                f"column {theirs.name} of {table.full_name.short} came out as {found}",
                 detail=f"the query says {theirs.dataType.simpleString()}",
             )
 

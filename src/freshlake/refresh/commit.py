@@ -109,7 +109,7 @@ class Work:
             node = self.compiled.node(node_id)
             named = frame.toDF(*(c.field for c in node.columns))
             seen = Observation()
-            certificate = self._certificate(version, 0, 0, {n: version for n in counts})
+            certificate = self._certificate(version, 0, 0, dict.fromkeys(counts, version))
             self.mark(f"load {node_id or 'root'}")
             point = tables[node_id].load(
                 self.engine.worker.running, named.observe(seen, F.count(F.lit(1)).alias("rows")), certificate

@@ -61,8 +61,8 @@ def _beyond_rounding(exact: DataFrame, floats: Sequence[str]) -> DataFrame:
         return _by_text(exact, floats)
     copies = exact.withColumn("__fl_copy", F.explode(F.array_repeat(F.lit(1), F.abs(F.col(WEIGHT)).cast("int"))))
     values = F.struct(*(F.col(_q(c)).cast("double").alias(f"v{i}") for i, c in enumerate(simple)))
-    side = lambda sign: F.sort_array(F.collect_list(F.when(F.col(WEIGHT) * sign > 0, values)))  # noqa: E731
-    groups = copies.groupBy(*(F.col(_q(k)) for k in keys)).agg(side(1).alias("__fl_p"), side(-1).alias("__fl_m"))
+    plus, minus = (F.sort_array(F.collect_list(F.when(F.col(WEIGHT) * sign > 0, values))) for sign in (1, -1))
+    groups = copies.groupBy(*(F.col(_q(k)) for k in keys)).agg(plus.alias("__fl_p"), minus.alias("__fl_m"))
     close = F.size("__fl_p") == F.size("__fl_m")
     pairs = F.arrays_zip("__fl_p", "__fl_m")
     close = close & F.forall(pairs, lambda z: _all_close(z, len(simple)))

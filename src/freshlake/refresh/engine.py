@@ -112,9 +112,7 @@ class Engine:
             frontier = commit.frontier(heads, at)
             if self.catalog.record_no_data(table, frontier=frontier, data_timestamp=at, started_at=at) is not None:
                 took = (time.perf_counter() - started) * 1000
-                return RefreshResult(
-                    str(table.full_name), Action.NO_DATA, None, 0, 0, took, frontier, table.version
-                )
+                return RefreshResult(str(table.full_name), Action.NO_DATA, None, 0, 0, took, frontier, table.version)
         return _Refresh(self, table.id, heads, requested, started).run()
 
     def _heads_or_error(self, table: StreamTable, edges: tuple[Dependency, ...], pins: Pins) -> dict[str, Position]:

@@ -15,7 +15,7 @@ _STREAMS = "_freshlake/streams"
 
 @dataclass(frozen=True)
 class Layout:
-    """`<lake>/tables` holds plain tables, `<lake>/_freshlake/streams/<storage id>/g<generation>/<node>` stored nodes."""
+    """`tables/` holds plain tables, `_freshlake/streams/<storage id>/g<generation>/<node>/` stored nodes."""
 
     lake: Path
     catalog: Catalog

@@ -25,8 +25,8 @@ _log = logging.getLogger("freshlake.recover")
 def adopt(engine: Engine, table: StreamTable, lease: Lease) -> StreamTable:
     """Bring catalog and logs together before a refresh begins.
 
-    The table's own log is the commit point. A certificate there that the catalog does not know belongs to a process that
-    died in between: it is committed now. Node logs beyond what the table's certificate names were never committed.
+    The table's own log is the commit point. A certificate there that the catalog does not know belongs to a process
+    that died in between: it is committed now. Node logs beyond what the table's certificate names were never committed.
     """
     engine.catalog.fail_interrupted(table.id)
     if not table.is_populated:

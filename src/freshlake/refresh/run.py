@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -190,7 +190,9 @@ def collect_small(frame: DataFrame, settings: Settings) -> pa.Table | None:
 
 def _width(kind: object) -> int:
     name = getattr(kind, "typeName", lambda: "")()
-    return {"string": 32, "binary": 64, "array": 128, "map": 128, "struct": 128, "variant": 256, "decimal": 16}.get(name, 8)
+    return {"string": 32, "binary": 64, "array": 128, "map": 128, "struct": 128, "variant": 256, "decimal": 16}.get(
+        name, 8
+    )
 
 
 def renamed(relation: Relation, names: Sequence[str]) -> Relation:
@@ -203,7 +205,7 @@ def renamed(relation: Relation, names: Sequence[str]) -> Relation:
     return Relation(schema, arrow, frame, relation.rows, relation.insert_only)
 
 
-def _column(name: str) -> object:
+def _column(name: str) -> Column:
     return F.col(p.quote(name))
 
 

@@ -35,9 +35,7 @@ class Reading:
                 hint=f"its published version is {table.published_version}",
             )
         storage = self.engine.layout.root(table, table.published_generation)
-        relation = storage.changes(
-            self.engine.spark, since, table.published_version, columns=self._visible(table)
-        )
+        relation = storage.changes(self.engine.spark, since, table.published_version, columns=self._visible(table))
         return relation.dataframe(self.engine.spark)
 
     def _visible(self, table: StreamTable) -> list[str]:

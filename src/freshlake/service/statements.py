@@ -13,6 +13,7 @@ from freshlake.statements import values as s
 from freshlake.statements.parse import parse_statement
 
 if TYPE_CHECKING:
+    from freshlake.catalog.records import StreamTable
     from freshlake.lake import Freshlake
 
 
@@ -28,18 +29,6 @@ def _run(fl: Freshlake, statement: Any) -> Iterable[Any]:
     match statement:
         case s.CreateStreamTable():
             return [_create(fl, statement)]
-        case s.SetQuery(name, query):
-            return [_done(fl.alter_stream_table(name, query=query))]
-        case s.SetSchedule(name, schedule):
-            return [_done(fl.alter_stream_table(name, schedule=schedule))]
-        case s.SetRefreshMode(name, mode):
-            return [_done(fl.alter_stream_table(name, refresh_mode=str(mode)))]
-        case s.SetOptions(name, options):
-            return [_done(fl.alter_stream_table(name, **_options(options)))]
-        case s.SuspendStreamTable(name):
-            return [_done(fl.alter_stream_table(name, status="SUSPENDED"))]
-        case s.ResumeStreamTable(name):
-            return [_done(fl.resume(name))]
         case s.DropStreamTable(name, if_exists):
             fl.drop_stream_table(name, if_exists=if_exists)
             return []
@@ -47,6 +36,14 @@ def _run(fl: Freshlake, statement: Any) -> Iterable[Any]:
             return [fl.refresh(name, mode="FULL" if full else None)]
         case s.RefreshAllStreamTables():
             return fl.refresh_all()
+        case s.FoldStreamTable(name):
+            return [fl.fold(name)]
+    shown = _show(fl, statement)
+    return [_done(_alter(fl, statement))] if shown is None else shown
+
+
+def _show(fl: Freshlake, statement: Any) -> Iterable[Any] | None:
+    match statement:
         case s.ShowStreamTables():
             return fl.status()
         case s.ShowHistory(name):
@@ -55,8 +52,23 @@ def _run(fl: Freshlake, statement: Any) -> Iterable[Any]:
             return [{"explanation": str(fl.explain(name))}]
         case s.VerifyStreamTable(name):
             return [fl.verify(name)]
-        case s.FoldStreamTable(name):
-            return [fl.fold(name)]
+    return None
+
+
+def _alter(fl: Freshlake, statement: Any) -> StreamTable:
+    match statement:
+        case s.SetQuery(name, query):
+            return fl.alter_stream_table(name, query=query)
+        case s.SetSchedule(name, schedule):
+            return fl.alter_stream_table(name, schedule=schedule)
+        case s.SetRefreshMode(name, mode):
+            return fl.alter_stream_table(name, refresh_mode=str(mode))
+        case s.SetOptions(name, options):
+            return fl.alter_stream_table(name, **_options(options))
+        case s.SuspendStreamTable(name):
+            return fl.alter_stream_table(name, status="SUSPENDED")
+        case s.ResumeStreamTable(name):
+            return fl.resume(name)
     raise InvalidArgument(f"statement {type(statement).__name__} is not known")
 
 
@@ -81,7 +93,9 @@ def _options(options: tuple[tuple[str, str], ...]) -> dict[str, str]:
     given = dict(options)
     for name in given:
         if name not in known:
-            raise InvalidArgument(f"'{name}' is not a property of a stream table", hint=f"use {', '.join(sorted(known))}")
+            raise InvalidArgument(
+                f"'{name}' is not a property of a stream table", hint=f"use {', '.join(sorted(known))}"
+            )
     return given
 
 

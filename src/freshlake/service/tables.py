@@ -273,7 +273,7 @@ class Tables:
         return after
 
     def replace(self, name: str, query: str | Builder, options: Mapping[str, Any]) -> StreamTable:
-        """Absent: create. Identical: nothing. Other settings: changed in place. Another query: loaded aside, swapped."""
+        """Absent: create. Identical: nothing. Other settings: changed in place. Another query: loaded, then swapped."""
         found = self.engine.catalog.find(self._name(name))
         if found is None:
             return self.create(name, query, **options)

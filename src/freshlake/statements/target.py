@@ -1,4 +1,4 @@
-"""The tables a statement writes, told from its words: enough to protect stream tables before Spark sees the statement."""
+"""The tables a statement writes, told from its words, so that stream tables are protected before Spark sees it."""
 
 from __future__ import annotations
 

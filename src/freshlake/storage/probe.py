@@ -16,6 +16,8 @@ from pyspark.sql.types import (
     DataType,
     DateType,
     DecimalType,
+    DoubleType,
+    FloatType,
     IntegerType,
     LongType,
     ShortType,
@@ -25,7 +27,6 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from freshlake.storage.identity import is_simple
 from freshlake.storage.scan import Snapshot
 from freshlake.storage.scan.columns import quoted
 
@@ -34,7 +35,7 @@ _SAMPLE = 50
 _SELECTIVE = 0.5
 _COLUMNS = 3
 _WIDE = LongType | IntegerType | StringType | TimestampType | TimestampNTZType | DecimalType | BinaryType
-_HASHED = _WIDE | DateType | ShortType | ByteType | BooleanType
+_HASHED = _WIDE | DateType | ShortType | ByteType | BooleanType | FloatType | DoubleType
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Probe:
 
 def choose_probe(removed: pa.Table, base: Snapshot) -> Probe:
     """A single column whose values hardly repeat, or a hash over several."""
-    fields = [field for field in base.schema if isinstance(field.dataType, _HASHED) and is_simple(field.dataType)]
+    fields = [field for field in base.schema if isinstance(field.dataType, _HASHED)]
     ranked = sorted(fields, key=lambda field: _rank(field, removed, base), reverse=True)
     if not ranked:
         return Probe((), "0L")

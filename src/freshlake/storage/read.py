@@ -12,7 +12,7 @@ from functools import reduce
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
@@ -21,7 +21,7 @@ from freshlake.storage.changes import log_rows, netted, stored_delta
 from freshlake.storage.identity import consolidate, expand, prepare, same
 from freshlake.storage.layout import BASE, DEFAULT_LIMITS, FoldPoint, Limits, logical_schema, to_logical
 from freshlake.storage.log import Log
-from freshlake.storage.netting import among, copies, key_filters, negative, positive
+from freshlake.storage.netting import among, copies, key_filters, negative, positive, totals
 from freshlake.storage.probe import Probe, choose_probe
 from freshlake.storage.relation import WEIGHT, Relation, weighted
 from freshlake.storage.scan import DataFile, KeyFilter, Snapshot, open_snapshot, prune, read_files
@@ -96,8 +96,7 @@ class State:
 
     def with_net(self, entries: pa.Table) -> DataFrame:
         """The rows after a netted delta held on the driver."""
-        removed, added = negative(entries), copies(positive(entries))
-        inserts = [self._local(added, self.columns)] if added.num_rows else []
+        removed, inserts = negative(entries), self._inserts(positive(entries))
         if not removed.num_rows:
             return _union([self.rows(self.files, self.columns), *inserts])
         if self.is_selective:
@@ -151,8 +150,7 @@ class State:
         parts = [self.rows(self.files, self.columns)]
         for delta in deltas:
             if delta.arrow is not None:
-                added = copies(among(delta.arrow, self.base.schema, self.keys))
-                parts += [self._local(added, self.columns)] if added.num_rows else []
+                parts += self._inserts(among(delta.arrow, self.base.schema, self.keys))
             else:
                 frame = restrict(delta.dataframe(self.spark), self.base.schema, self.keys)
                 parts.append(expand(frame).select(*map(quoted, self.columns)))
@@ -173,23 +171,22 @@ class State:
         """Driver-held entries as a DataFrame."""
         return Relation.of_arrow(entries, weighted(self.base.schema), insert_only=False).dataframe(self.spark)
 
-    def _local(self, rows: pa.Table, columns: Sequence[str]) -> DataFrame:
-        schema = StructType([self.base.schema[name] for name in columns])
-        return self.spark.createDataFrame(rows.select(list(columns)), schema)
+    def _inserts(self, added: pa.Table) -> list[DataFrame]:
+        """Entries that add rows, as plain rows; none if there are none."""
+        count, _ = totals(added)
+        if not count:
+            return []
+        if count > self.limits.rows:
+            return [expand(self.entries(added)).select(*map(quoted, self.columns))]
+        schema = StructType([self.base.schema[name] for name in self.columns])
+        return [self.spark.createDataFrame(copies(added).select(self.columns), schema)]
 
 
 def restrict(frame: DataFrame, schema: StructType, keys: Sequence[KeyFilter]) -> DataFrame:
     """Rows that may have the keys. Base and log must be restricted alike, or removals would lack their rows."""
     for key in keys:
-        if not _is_applied(schema, key):
-            continue
-        field = schema[key.column]
-        values = [value for value in key.values if value is not None]
-        column = F.col(quoted(field.name))
-        condition = _among(column, field, values)
-        if key.has_null or len(values) < len(key.values):
-            condition = condition | column.isNull()
-        frame = frame.filter(condition)
+        if _is_applied(schema, key):
+            frame = frame.filter(_condition(schema[key.column], key))
     return frame
 
 
@@ -197,19 +194,28 @@ def _is_applied(schema: StructType, key: KeyFilter) -> bool:
     return prunable(schema[key.column], [value for value in key.values if value is not None])
 
 
-def _among(column: Column, field: StructField, values: Sequence[Any]) -> Column:
-    if not values:
-        return F.lit(False)
+def _condition(field: StructField, key: KeyFilter) -> str:
+    """As text, because a thousand literals made one by one take longer than the query."""
+    column = quoted(field.name)
+    values = [value for value in key.values if value is not None]
+    terms = []
     if len(values) > _MAX_LITERALS:
-        return column.between(_literal(field, min(values)), _literal(field, max(values)))
-    return column.isin([_literal(field, value) for value in values])
+        terms.append(f"{column} BETWEEN {_literal(field, min(values))} AND {_literal(field, max(values))}")
+    elif values:
+        terms.append(f"{column} IN ({', '.join(_literal(field, value) for value in values)})")
+    if key.has_null or len(values) < len(key.values):
+        terms.append(f"{column} IS NULL")
+    return " OR ".join(terms) or "false"
 
 
-def _literal(field: StructField, value: Any) -> Column:
-    return F.lit(str(value)).cast(field.dataType)
+def _literal(field: StructField, value: Any) -> str:
+    # The bytes of a string need no escaping; the text of the other types has no quotes.
+    text = f"X'{value.encode().hex()}'" if isinstance(value, str) else f"'{value}'"
+    return f"CAST({text} AS {field.dataType.simpleString()})"
 
 
 def stored_columns(stored: StructType, columns: Sequence[str] | None) -> list[str]:
+    """The names that columns have in the files; all of them by default."""
     if columns is None:
         return list(stored.names)
     return [_stored_name(stored, name) for name in columns]

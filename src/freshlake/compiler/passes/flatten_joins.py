@@ -1,7 +1,7 @@
 """Gather nested inner joins and the filters above them into one n-way join.
 
 Sound because an inner join keeps exactly the product rows on which every conjunct is true, in whatever order they are
-tested. A conjunct that reads one input alone moves onto that input, so the input's delta is filtered before it is joined.
+tested. A conjunct that reads one input alone moves onto that input, so its delta is filtered before it is joined.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Aggregate: Δγ(X) = γ(X₁)|K − stored|K, where K are the groups that ΔX touches.
 
 algebraic   S₁ = S₀ + Σ ΔX per group; the input is never read.
-extremum    the same; a group is recomputed only when its stored minimum or maximum lost a copy and no better value came.
+extremum    the same; a group is recomputed only when its stored extremum lost a copy and no better value came.
 recompute   every other function: the groups in K are aggregated again from the current input.
 
 What is subtracted is always what is stored, so ties and float sums never leave a row behind.
@@ -57,9 +57,7 @@ def node_rows(node: Node, build: Build) -> p.Plan:
 
 def _recompute(node: Node, aggregate: p.Aggregate, change: p.Plan, build: Build) -> p.Plan:
     keys = tuple(k.name for k in aggregate.keys)
-    touched = p.Group(
-        aggregate.columns[: len(keys)], p.project(change, aggregate.keys, aggregate.columns), keys, ()
-    )
+    touched = p.Group(aggregate.columns[: len(keys)], p.project(change, aggregate.keys, aggregate.columns), keys, ())
     groups = build.share(touched, "groups that the change touches") if keys else None
     old = build.share(_restricted(build.stored(node), groups, aggregate), "stored rows of those groups")
     new = aggregate.with_children((_child_of(aggregate, groups, build),))
@@ -128,7 +126,11 @@ def _merged_extrema(aggregate: p.Aggregate, extrema: list[p.Call], groups: p.Pla
     right = list(left)
     for i in slots:
         left += [p.Item(f"__fl_m{i}"), *(p.Item(f"__fl_{x}{i}", p.text(f"if(false, __fl_m{i}, null)")) for x in "id")]
-        right += [p.Item(f"__fl_m{i}", p.text(f"if(false, __fl_i{i}, null)")), p.Item(f"__fl_i{i}"), p.Item(f"__fl_d{i}")]
+        right += [
+            p.Item(f"__fl_m{i}", p.text(f"if(false, __fl_i{i}, null)")),
+            p.Item(f"__fl_i{i}"),
+            p.Item(f"__fl_d{i}"),
+        ]
     both = union([p.project(old, left), p.project(groups, right)])
     picks = []
     for call in extrema:

@@ -38,9 +38,7 @@ def _one_row_per_copy(plan: p.Plan) -> p.Plan:
     copies = f"explode(array_repeat(if({p.WEIGHT} > 0, 1L, -1L), cast(abs({p.WEIGHT}) as int)))"
     rest = [n for n in plan.names if n != p.WEIGHT]
     single = p.project(plan, (*p.passing(plan, only=rest), p.Item("__fl_copy", p.text(copies, p.WEIGHT))))
-    return p.project(
-        single, (*p.passing(single, only=rest), p.Item(p.WEIGHT, p.column_expr("__fl_copy"))), [COLUMN]
-    )
+    return p.project(single, (*p.passing(single, only=rest), p.Item(p.WEIGHT, p.column_expr("__fl_copy"))), [COLUMN])
 
 
 def value(call: p.Call) -> str:

@@ -57,7 +57,7 @@ def join_weighted(join: p.InnerJoin, inputs: Sequence[p.Plan], first: int) -> p.
 
 
 def _connected(inputs: Sequence[p.Plan], first: int, on: Sequence[p.Expr]) -> list[p.Plan]:
-    """Greedy: next comes an input that an equality ties to those already joined, else one any conjunct ties, else any."""
+    """Greedy: next comes an input that an equality ties to those joined already, else any conjunct, else any input."""
     waiting = [c for i, c in enumerate(inputs) if i != first]
     ordered = [inputs[first]]
     have = set(inputs[first].names)

@@ -1,0 +1,174 @@
+"""Read Catalyst expressions: attributes get unique names, expressions become opaque handles over those names."""
+
+from __future__ import annotations
+
+import json
+import re
+from abc import ABC, abstractmethod
+from typing import Any
+
+from freshlake.compiler import plan as p
+from freshlake.compiler.bridge import CATALYST, Bridge
+from freshlake.errors import NonDeterministic, UnsupportedQuery
+
+
+class ExpressionBinder(ABC):
+    def __init__(self, bridge: Bridge) -> None:
+        self.b = bridge
+        self.names: dict[int, str] = {}
+        self.attributes: dict[int, Any] = {}
+        self.pairs: list[Any] = []
+        self.attached: list[tuple[p.Column, p.Plan, bool]] = []
+
+    @abstractmethod
+    def walk(self, node: Any) -> p.Plan:
+        """Read a plan below an expression."""
+
+    @abstractmethod
+    def normalise(self, plan: Any) -> Any:
+        """Rewrite a plan to the operators that `walk` knows."""
+
+    # Columns ---------------------------------------------------------------------------------------------------------
+
+    def name_of(self, attribute: Any, expr_id: int | None = None) -> str:
+        """A name that is unique in the plan and the same in every process: numbered by first appearance."""
+        key = attribute.exprId().id() if expr_id is None else expr_id
+        if key not in self.names:
+            plain = re.sub(r"#\d+L?", "", attribute.name())
+            stem = re.sub(r"[^A-Za-z0-9_]", "_", plain)[:32]
+            name = f"{stem}_{len(self.names) + 1}"
+            self.names[key], self.attributes[key] = name, attribute
+            self.pairs.append(self.b.pair(attribute, self.b.stable_alias(self.b.attribute(name), name)))
+        return self.names[key]
+
+    def ids(self, seq: Any) -> list[int]:
+        return [int(x) for x in re.findall(r"#(\d+)L?(?=\x01)", seq.mkString("", "\x01", "\x01"))]
+
+    def columns(self, node: Any) -> tuple[p.Column, ...]:
+        output = node.output()
+        ids = self.ids(output)
+        fields = json.loads(node.schema().json())["fields"]
+        if len(ids) != len(fields):
+            ids = [a.exprId().id() for a in self.b.items(output)]
+        result = []
+        for position, (key, f) in enumerate(zip(ids, fields, strict=True)):
+            if key not in self.names:
+                self.name_of(output.apply(position), key)
+            kind = f["type"] if isinstance(f["type"], str) else json.dumps(f["type"])
+            metadata = json.dumps(f.get("metadata") or {})
+            result.append(p.Column(self.names[key], kind, f["nullable"], f["name"], metadata, self.attributes[key]))
+        return tuple(result)
+
+    # Expressions -----------------------------------------------------------------------------------------------------
+
+    def expr(self, e: Any) -> p.Expr:
+        e = self.prepare(e)
+        if e.containsPattern(self.b.plan_expression):
+            e = self.lower(e)
+        self.check(e)
+        columns = tuple(self.names[i] for i in self.ids(e.references().toSeq()))
+        kind = e.getClass().getSimpleName()
+        handle = self.b.substitute(e, self.pairs_of(columns)) if columns else e
+        equality = self.equality(e) if kind == "EqualTo" else None
+        return p.Expr(self.readable(e), columns, handle, kind == "AttributeReference", equality)
+
+    def pairs_of(self, columns: tuple[str, ...]) -> list[Any]:
+        wanted = set(columns)
+        return [pair for pair, name in zip(self.pairs, self.names.values(), strict=True) if name in wanted]
+
+    def readable(self, e: Any) -> str:
+        text: str = e.toString()
+        names = self.names
+        return re.sub(r"[\w$.]*#(\d+)L?", lambda m: names.get(int(m[1]), m[0]), text)
+
+    def equality(self, e: Any) -> tuple[str, str] | None:
+        left, right = e.left(), e.right()
+        if all(s.getClass().getSimpleName() == "AttributeReference" for s in (left, right)):
+            return self.name_of(left), self.name_of(right)
+        return None
+
+    def check(self, e: Any) -> None:
+        pattern = self.b.pattern
+        if e.containsPattern(pattern.CURRENT_LIKE()):
+            raise UnsupportedQuery(
+                f"the query depends on the current time: {self.readable(e)}",
+                detail="rows would change without any source changing",
+                hint="filter by the current time when reading the stream table",
+            )
+        if e.containsPattern(pattern.EXPRESSION_WITH_RANDOM_SEED()) or not e.deterministic():
+            raise NonDeterministic(
+                f"the query is not deterministic: {self.readable(e)}",
+                hint="remove the random function, or compute it when reading the stream table",
+            )
+
+    def prepare(self, e: Any) -> Any:
+        """Rank functions ask their children for a data type when built, so they cannot hold unresolved attributes."""
+        if e.getClass().getSimpleName() == "WindowExpression":
+            f = e.windowFunction()
+            if f.getClass().getSimpleName() in ("Rank", "DenseRank", "PercentRank"):
+                return e.withNewChildren(self.b.seq([f.withOrder(self.b.nil), e.windowSpec()]))
+        return e
+
+    def lower(self, e: Any) -> Any:
+        """Uncorrelated scalar subqueries and EXISTS become columns of a joined relation of at most one row."""
+        kind = e.getClass().getSimpleName()
+        if kind in ("ScalarSubquery", "Exists"):
+            return self.lower_subquery(e, kind)
+        if kind in ("ListQuery", "InSubquery", "LateralSubquery"):
+            raise UnsupportedQuery(f"a subquery in this place cannot be maintained: {kind}", hint="write it as a join")
+        lowered = [
+            self.lower(k) if k.containsPattern(self.b.plan_expression) else k for k in self.b.items(e.children())
+        ]
+        return e.withNewChildren(self.b.seq(lowered))
+
+    def lower_subquery(self, e: Any, kind: str) -> Any:
+        if e.outerAttrs().size():
+            raise UnsupportedQuery(
+                "a correlated subquery in this place cannot be maintained", hint="write it as a join"
+            )
+        plan, b = e.plan(), self.b
+        if kind == "Exists":
+            literal = b.module(CATALYST + "expressions.Literal")
+            count = b.expressions.aggregate.Count(b.seq([literal.apply(1)])).toAggregateExpression()
+            positive = b.expressions.GreaterThan(count, b.expressions.Cast(literal.apply(0), count.dataType(), b.none))
+            plan = b.node["Aggregate"](b.nil, b.seq([b.alias(positive, "found")]), plan, b.none)
+        rows = plan.maxRows()
+        sub = self.walk(self.normalise(plan))
+        attribute = b.attribute_class("subquery", e.dataType(), True, b.metadata_class.empty(), b.new_id(), b.nil)
+        name = self.name_of(attribute)
+        column = p.Column(name, json_type(e.dataType()), True, name, "{}", attribute)
+        self.attached.append((column, sub, rows.isDefined() and rows.get() <= 1))
+        return attribute
+
+    def attach(self, child: p.Plan, mark: int) -> p.Plan:
+        """Join the one-row relations that expressions bound since `mark` asked for."""
+        for column, sub, single in self.attached[mark:]:
+            right = p.Project((column,), sub, (p.Item(column.name, p.column_expr(sub.names[0])),))
+            kind = "LeftOuter" if single else "LeftSingle"
+            child = p.Join((*child.columns, column), (child, right), kind, (), None, self.b.join_type(kind))
+        del self.attached[mark:]
+        return child
+
+    def conjuncts(self, e: Any) -> list[Any]:
+        if e.getClass().getSimpleName() == "And":
+            return self.conjuncts(e.left()) + self.conjuncts(e.right())
+        return [e]
+
+    def named(self, expressions: list[Any]) -> tuple[p.Item, ...]:
+        result: dict[str, p.Item] = {}
+        for e in expressions:
+            key, kind = e.exprId().id(), e.getClass().getSimpleName()
+            if kind == "AttributeReference":
+                name = self.name_of(e, key)
+                result.setdefault(name, p.Item(name))
+                continue
+            bound = self.expr(e.child() if kind == "Alias" else e)
+            name = self.name_of(e.toAttribute(), key)
+            result.setdefault(name, p.Item(name, bound))
+        return tuple(result.values())
+
+
+def json_type(data_type: Any) -> str:
+    """A Catalyst type as Spark's JSON, plain names without quotes."""
+    kind = json.loads(data_type.json())
+    return kind if isinstance(kind, str) else json.dumps(kind)
