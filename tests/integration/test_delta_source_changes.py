@@ -6,19 +6,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from freshlake.errors import SourceReplaced
 from freshlake.sources.delta import DeltaSource
-from freshlake.sources.delta import source as source_module
 from freshlake.sources.delta.changes import Limits
-from freshlake.sources.protocol import ChangeKind, Position
+from freshlake.sources.protocol import Position
 from freshlake.storage.relation import WEIGHT, Relation
-from freshlake.storage.scan import Snapshot, open_snapshot
 from tests.bags import canonical
 
 Bag = Counter[Any]
@@ -98,8 +94,7 @@ def long_history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) 
 @pytest.fixture(scope="module")
 def mapped_history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> History:
     options = (
-        "PARTITIONED BY (p) TBLPROPERTIES "
-        "('delta.columnMapping.mode' = 'name', 'delta.enableChangeDataFeed' = 'true')"
+        "PARTITIONED BY (p) TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'delta.enableChangeDataFeed' = 'true')"
     )
     return _build(spark, str(tmp_path_factory.mktemp("history") / "mapped"), options, MAPPED)
 

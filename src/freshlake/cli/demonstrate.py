@@ -21,8 +21,8 @@ def demo(
 ) -> None:
     """Build a small shop, change it in rounds, and watch stream tables follow."""
     # Late: only this command needs it.
-    from freshlake.demo import run
+    from freshlake.demo import play
 
     screen = invocation(context).terminal.out
-    if not run(folder, orders, screen if screen.is_terminal else Console(width=100, highlight=False)):
+    if not play(folder, orders, screen if screen.is_terminal else Console(width=100, highlight=False)):
         raise typer.Exit(DIFFERENT)

@@ -1,5 +1,5 @@
 """A small shop whose stream tables stay fresh while it changes."""
 
-from freshlake.demo.run import run
+from freshlake.demo.play import play
 
-__all__ = ["run"]
+__all__ = ["play"]

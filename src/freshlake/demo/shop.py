@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 CUSTOMERS = 50_000
-PRODUCTS = 2_000
+PRODUCTS = 5_000
 
 
 @dataclass(frozen=True)
@@ -60,42 +60,43 @@ VIEWS = (
     View(
         "sales",
         None,
-        "orders with customer and product",
+        "orders with their customer and product",
         """
-        SELECT o.order_id, o.customer_id, c.region, c.segment, p.category, o.quantity * p.price AS amount, o.ordered_on
+        SELECT o.order_id, o.customer_id, c.region, c.segment, o.product_id, p.category,
+               o.quantity * p.price AS amount, o.ordered_on
         FROM orders o
         JOIN customers c ON o.customer_id = c.customer_id
         JOIN products p ON o.product_id = p.product_id
         WHERE o.status <> 'cancelled'""",
     ),
     View(
-        "by_category",
+        "by_product",
         "sales",
-        "per region and category",
+        "per region and product",
         """
-        SELECT region, category, count(*) AS orders, sum(amount) AS revenue, max(amount) AS largest
-        FROM sales GROUP BY region, category""",
+        SELECT region, product_id, category, count(*) AS orders, sum(amount) AS revenue, max(ordered_on) AS last_order
+        FROM sales GROUP BY region, product_id, category""",
     ),
     View(
         "by_customer",
         "sales",
         "per customer",
         """
-        SELECT customer_id, region, segment, count(*) AS orders, sum(amount) AS spent, max(ordered_on) AS last_order
+        SELECT customer_id, region, segment, count(*) AS orders, sum(amount) AS spent, max(amount) AS largest
         FROM sales GROUP BY customer_id, region, segment""",
     ),
     View(
-        "by_region",
         "by_category",
-        "per region",
+        "by_product",
+        "per region and category, with its best product",
         """
-        SELECT region, sum(orders) AS orders, sum(revenue) AS revenue, max(revenue) AS best_category
-        FROM by_category GROUP BY region""",
+        SELECT region, category, sum(orders) AS orders, sum(revenue) AS revenue, max(revenue) AS best_product
+        FROM by_product GROUP BY region, category""",
     ),
     View(
         "best_buyers",
         "by_customer",
-        "those who spend most",
+        "those who spend most, per region and segment",
         """
         SELECT region, segment, count(*) AS customers, sum(spent) AS spent, avg(orders) AS orders_each
         FROM by_customer WHERE spent > 8000 GROUP BY region, segment""",

@@ -22,10 +22,13 @@ from freshlake.config import Settings
 from freshlake.refresh.inputs import Inputs, StoredNode
 from freshlake.refresh.worker import Worker
 from freshlake.storage.identity import consolidate
+from freshlake.storage.netting import net, nettable
 from freshlake.storage.relation import WEIGHT, Relation
 from freshlake.storage.scan import KeyFilter
 from freshlake.storage.table import FoldPoint
 
+_MAX_NETTED = 200_000
+"""Rows that are summed faster on the driver than by a shuffle."""
 _MAX_HINT_VALUES = 20_000
 """Key values beyond this are not worth comparing with file statistics."""
 
@@ -150,13 +153,48 @@ class Runner:
         for leaf in hints.values():
             self._delta(leaf)
         leaves = {leaf_key(n): self._leaf(n) for n in walk(plan) if isinstance(n, p.State | p.Delta | p.Ref)}
-        frame = emit(plan, leaves, self.worker.run_bridge, self.worker.running)
-        return frame if step.kind is StepKind.MATERIALIZE or step.consolidated else consolidate(frame)
+        return emit(plan, leaves, self.worker.run_bridge, self.worker.running)
+
+    def _looked_up(self, plan: p.Plan) -> Relation | None:
+        """Stored rows of a few groups, read on the driver when they are few: a superset is as good as the groups.
+
+        Groups that did not change are subtracted and added alike, so they cancel.
+        """
+        leaf = plan.inputs[0] if isinstance(plan, p.SemiJoin) else plan
+        if not (isinstance(leaf, p.State) and leaf.stored) or leaf.of in self.loaded:
+            return None
+        node = self.inputs.nodes[leaf.of]
+        if node.fold is None or leaf.when is p.When.AFTER:
+            return None
+        table = node.table.lookup(self.worker.running, node.version, node.fold, leaf.fields, self._keys(leaf))
+        if table is None:
+            return None
+        return Relation.of_arrow(table.rename_columns(list(leaf.names)), _schema_of(leaf), insert_only=False)
+
+    def _netted(self, plan: p.Plan, step: Step) -> Relation | None:
+        """A small result is summed on the driver: one job instead of a shuffle."""
+        if step.kind is not StepKind.RESULT or step.consolidated:
+            return None
+        leaves = [n for n in walk(plan) if isinstance(n, p.Delta | p.Ref)]
+        known = [self._delta(n) if isinstance(n, p.Delta) else self.steps[n.step] for n in leaves]
+        if any(r.rows is None for r in known) or sum(r.rows or 0 for r in known) > _MAX_NETTED:
+            return None
+        frame = self._frame(plan, step)
+        raw = collect_small(frame, self.settings, _MAX_NETTED)
+        if raw is None or not nettable(raw):
+            return None
+        table = net(raw)
+        return Relation.of_arrow(table, frame.schema, insert_only=False)
 
     def _materialise(self, plan: p.Plan | None, step: Step) -> Relation:
         if plan is None:
-            return Relation.empty(_schema_of(step.plan, self))
+            return Relation.empty(_schema_of(step.plan))
+        found = self._looked_up(plan) or self._netted(plan, step)
+        if found is not None:
+            return found
         frame = self._frame(plan, step)
+        if step.kind is StepKind.RESULT and not step.consolidated:
+            frame = consolidate(frame)
         small = collect_small(frame, self.settings)
         if small is not None:
             return Relation(frame.schema, small, None, small.num_rows, step.consolidated)
@@ -166,8 +204,8 @@ class Runner:
         return Relation(frame.schema, None, frame, None, step.consolidated)
 
 
-def _schema_of(plan: p.Plan, runner: Runner) -> StructType:
-    """An empty relation still needs types; the columns carry them as Spark's JSON."""
+def _schema_of(plan: p.Plan) -> StructType:
+    """The types that the plan's columns carry as Spark's JSON."""
     import json
 
     from pyspark.sql.types import StructField, _parse_datatype_json_string
@@ -180,10 +218,10 @@ def _schema_of(plan: p.Plan, runner: Runner) -> StructType:
     return StructType(fields)
 
 
-def collect_small(frame: DataFrame, settings: Settings) -> pa.Table | None:
+def collect_small(frame: DataFrame, settings: Settings, rows: int | None = None) -> pa.Table | None:
     """The rows as Arrow, or None when they are more than the driver may hold."""
     width = max(8, sum(_width(f.dataType) for f in frame.schema))
-    most = max(1, min(settings.driver_rows, settings.driver_result_bytes // width))
+    most = max(1, min(rows or settings.driver_rows, settings.driver_rows, settings.driver_result_bytes // width))
     table = frame.limit(most + 1).toArrow()
     return table if table.num_rows <= most and table.nbytes <= settings.driver_result_bytes else None
 

@@ -10,6 +10,7 @@ from uuid import uuid4
 from pyspark.sql import SparkSession
 
 from freshlake.compiler.bridge import Bridge
+from freshlake.session import own_catalog
 
 PINNED_SETTINGS = (
     "spark.sql.session.timeZone",
@@ -24,6 +25,9 @@ PINNED_SETTINGS = (
     "spark.sql.session.collation.enabled",
 )
 """Settings that change what a query means: kept with the stream table as they were when it was created."""
+
+SCHEMA = "freshlake.schema"
+"""The schema in which a definition's unqualified names are looked up."""
 
 _ENGINE = {
     "spark.sql.ansi.enabled": "true",
@@ -52,7 +56,7 @@ class Worker:
 
     @classmethod
     def start(cls, spark: SparkSession) -> Worker:
-        binding, running = spark.newSession(), spark.newSession()
+        binding, running = own_catalog(spark.newSession()), own_catalog(spark.newSession())
         for key, value in _ENGINE.items():
             running.conf.set(key, value)
         return cls(binding, running, Bridge(binding), Bridge(running))
@@ -62,6 +66,7 @@ class Worker:
         for key in PINNED_SETTINGS:
             if key in settings:
                 self.binding.conf.set(key, settings[key])
+        self.binding.catalog.setCurrentDatabase(settings.get(SCHEMA, "default"))
 
     def size_for(self, small: bool) -> None:
         """Small work runs without adaptive execution and in one partition: fewer jobs and no shuffle."""
@@ -96,4 +101,4 @@ class JobCount:
 
 def pinned_settings(spark: SparkSession) -> dict[str, str]:
     found = ((key, spark.conf.get(key, None)) for key in PINNED_SETTINGS)
-    return {key: value for key, value in found if value is not None}
+    return {key: value for key, value in found if value is not None} | {SCHEMA: spark.catalog.currentDatabase()}

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
@@ -32,13 +33,13 @@ def start(
 ) -> SparkSession:
     """A Spark session with Delta whose managed tables live under `warehouse`.
 
-    One process has one Spark: when one is running already, the result is a new session of it, after the same check as
-    for a session the caller passes. `settings` (names as in Spark) win over Freshlake's own. `progress` hears of the
-    one thing that takes long, fetching jars; without it a line goes to stderr.
+    One process has one Spark: when one is running already, the result is a session on it with table names of its own,
+    after the same check as for a session the caller passes. `settings` (names as in Spark) win over Freshlake's own.
+    `progress` hears of the one thing that takes long, fetching jars; without it a line goes to stderr.
     """
     chosen = {str(name): str(value) for name, value in (settings or {}).items()}
     if SparkContext._active_spark_context is not None:
-        return _join_running(SparkContext._active_spark_context, chosen)
+        return _join_running(SparkContext._active_spark_context, warehouse, chosen)
     conf = _configuration(warehouse, app_name, chosen, progress or _announce)
     log = log_file()
     conf.set(_JAVA_OPTIONS, _java_options(log, chosen))
@@ -49,6 +50,12 @@ def start(
         return SparkSession(SparkContext(conf=conf))
     except Exception as error:
         raise _start_failed(error, log) from error
+
+
+def own_catalog(session: SparkSession) -> SparkSession:
+    """Delta binds its catalog to the session that is active at its first use; make that this one."""
+    session.sql("USE spark_catalog.default")
+    return session
 
 
 def tuning() -> dict[str, str]:
@@ -143,13 +150,23 @@ def _set(variables: Mapping[str, str | None]) -> None:
             os.environ[name] = value
 
 
-def _join_running(context: SparkContext, chosen: dict[str, str]) -> SparkSession:
-    session = SparkSession(context).newSession()
+def _join_running(context: SparkContext, warehouse: Path, chosen: dict[str, str]) -> SparkSession:
+    """A session with its own table names: two lakes in one process must not see each other's tables."""
+    jvm: Any = context._jvm
+    options = jvm.java.util.HashMap()
+    options.put("spark.sql.warehouse.dir", str(warehouse.resolve()))
+    session = own_catalog(
+        SparkSession(context, jvm.org.apache.spark.sql.classic.SparkSession(context._jsc.sc(), options))
+    )
     check(session)
     for name, value in {**tuning(), **chosen}.items():
         if session.conf.isModifiable(name):
             session.conf.set(name, value)
     return session
+
+
+def _jvm(context: SparkContext) -> Any:
+    return context._jvm
 
 
 def _start_failed(error: Exception, log: Path) -> SparkStartFailed:

@@ -49,9 +49,14 @@ def translated(path: str) -> Iterator[None]:
         raise found from error
 
 
+def follows(version: int, note: Note) -> bool:
+    """Whether a commit changed the version it meant to change."""
+    return note.parent is None or version == note.parent + 1
+
+
 def newest_note(path: str, expected: Note) -> int:
     """The version of the base after our commit; raises if the newest commit is not ours."""
     version, note = next(notes(open_table(f"{path}/{BASE}")))
-    if note != expected:
+    if note != expected or not follows(version, expected):
         raise CommitConflict(f"another writer committed to the base of {path}", detail=f"at version {version}")
     return version

@@ -10,6 +10,7 @@ from typing import Any
 
 _MARK = "freshlake"
 _FORMAT = 1
+_NUMBERS = ("folded_version", "parent")
 
 
 @dataclass(frozen=True)
@@ -68,18 +69,21 @@ class Note:
     """The `userMetadata` of every commit made here.
 
     Commits that are not refreshes carry the latest certificate forward, so the newest commit always has it. In the
-    base, `folded_version` says which log versions the table holds.
+    base, `folded_version` says which log versions the table holds, and `parent` which base version the commit changed:
+    if another commit came in between, the content is not what the note says.
     """
 
     kind: NoteKind
     certificate: Certificate | None
     folded_version: int | None = None
+    parent: int | None = None
 
     def to_text(self) -> str:
         """The note as JSON."""
         members: dict[str, Any] = {_MARK: _FORMAT, "kind": str(self.kind)}
-        if self.folded_version is not None:
-            members["folded_version"] = self.folded_version
+        for name in _NUMBERS:
+            if getattr(self, name) is not None:
+                members[name] = getattr(self, name)
         if self.certificate is not None:
             members["certificate"] = asdict(self.certificate)
         return json.dumps(members, separators=(",", ":"), sort_keys=True)
@@ -97,5 +101,5 @@ class Note:
         return cls(
             NoteKind(members["kind"]),
             Certificate.from_dict(certificate) if certificate is not None else None,
-            members.get("folded_version"),
+            **{name: members.get(name) for name in _NUMBERS},
         )

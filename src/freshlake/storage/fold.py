@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from enum import StrEnum
+from itertools import takewhile
 
 import pyarrow as pa
 from delta.tables import DeltaTable as SparkDeltaTable
@@ -18,7 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructField, StructType
 
 from freshlake.errors import CommitConflict, InvariantViolated, StorageMissing
-from freshlake.storage.base import newest_note, noted, translated, write_base
+from freshlake.storage.base import follows, newest_note, noted, translated, write_base
 from freshlake.storage.certificate import Certificate, Note, NoteKind
 from freshlake.storage.changes import changes
 from freshlake.storage.commits import commit_properties, notes, open_table
@@ -63,10 +64,12 @@ def fold(
     delta = changes(spark, log, base.schema, start.folded_version, upto, base.schema.names, limits)
     if delta.is_empty and intact:
         return FoldPoint(start.base_version, upto)
-    note = Note(NoteKind.FOLD, _certificate(log, upto), folded_version=upto)
     state = State(spark, base, limits=limits)
+    chosen = (form or choose(state, delta)) if intact else FoldForm.REWRITE
+    parent = None if chosen is FoldForm.REWRITE else base.version
+    note = Note(NoteKind.FOLD, _certificate(log, upto), folded_version=upto, parent=parent)
     with translated(path):
-        _write(state, path, delta, note, (form or choose(state, delta)) if intact else FoldForm.REWRITE)
+        _write(state, path, delta, note, chosen)
     version = newest_note(path, note)
     return FoldPoint(_compacted(spark, path, version, note), upto)
 
@@ -87,16 +90,12 @@ def _start(path: str, log: Log, upto: int, point: FoldPoint) -> tuple[FoldPoint,
     If it is not (a foreign commit, a load or fold of versions that were rolled back), only a rewrite from the recorded
     point is right.
     """
-    newest: Note | None = None
-    for version, note in notes(open_table(f"{path}/{BASE}")):
-        if version <= point.base_version:
-            break
-        if note is None:
-            return point, False
-        if newest is None:
-            newest, head = note, version
-    if newest is None:
+    since = list(takewhile(lambda commit: commit[0] > point.base_version, notes(open_table(f"{path}/{BASE}"))))
+    if not since:
         return point, True
+    head, newest = since[0]
+    if newest is None or any(note is None or not follows(version, note) for version, note in since):
+        return point, False
     folded = newest.folded_version
     if folded is None or folded > upto or not _is_committed(log, folded, newest.certificate):
         return point, False
@@ -116,7 +115,7 @@ def _certificate(log: Log, version: int) -> Certificate | None:
 
 
 def _write(state: State, path: str, delta: Relation, note: Note, form: FoldForm) -> None:
-    if form is FoldForm.APPEND:
+    if form is FoldForm.APPEND and delta.insert_only:
         _append(state, path, delta, note)
     elif form is FoldForm.MERGE and delta.arrow is not None:
         _merge(state, path, delta.arrow, note)

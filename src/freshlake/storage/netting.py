@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.types import StructType
 
+from freshlake.errors import InvariantViolated
 from freshlake.storage.relation import WEIGHT
 from freshlake.storage.scan import KeyFilter
 from freshlake.storage.scan.prune import prunable
@@ -52,7 +53,12 @@ def copies(table: pa.Table) -> pa.Table:
     """Plain rows: weight n becomes n copies."""
     weights = table.column(WEIGHT)
     rows = table.drop_columns([WEIGHT])
-    if not table.num_rows or pc.max(weights).as_py() == 1:
+    if not table.num_rows:
+        return rows
+    bounds = pc.min_max(weights).as_py()
+    if bounds["min"] < 0:
+        raise InvariantViolated("rows that only add were expected, but some remove")
+    if bounds == {"min": 1, "max": 1}:
         return rows
     return rows.take(pa.array(_repeated(weights.to_pylist()), pa.int64()))
 

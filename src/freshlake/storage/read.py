@@ -45,11 +45,11 @@ def read(
 ) -> DataFrame:
     """The rows at version `at` plus `extra`; `keys` leave out rows that cannot match, and must be applied again."""
     base = open_base(path, fold.base_version)
-    wanted, stored_keys = stored_columns(base.schema, columns), _stored_keys(base.schema, keys)
+    wanted, restricted = stored_columns(base.schema, columns), stored_keys(base.schema, keys)
     deltas = [stored_delta(spark, relation, base.schema) for relation in extra]
     if at != fold.folded_version:
         deltas.insert(0, log_rows(spark, Log(path), base.schema, fold.folded_version, at, limits))
-    state = State(spark, base, wanted, stored_keys, limits)
+    state = State(spark, base, wanted, restricted, limits)
     frame = state.with_deltas([delta for delta in deltas if not delta.is_empty])
     return to_logical(frame, StructType([base.schema[name] for name in wanted]))
 
@@ -221,7 +221,8 @@ def stored_columns(stored: StructType, columns: Sequence[str] | None) -> list[st
     return [_stored_name(stored, name) for name in columns]
 
 
-def _stored_keys(stored: StructType, keys: Sequence[KeyFilter]) -> list[KeyFilter]:
+def stored_keys(stored: StructType, keys: Sequence[KeyFilter]) -> list[KeyFilter]:
+    """Keys under the names that their columns have in the files."""
     return [KeyFilter(_stored_name(stored, key.column), key.values, key.has_null) for key in keys]
 
 

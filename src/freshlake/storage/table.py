@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
+import pyarrow as pa
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 from pyspark.sql import DataFrame, SparkSession
@@ -20,6 +21,7 @@ from freshlake.storage.changes import changes, logical_delta, stored_delta
 from freshlake.storage.fold import FoldForm, fold
 from freshlake.storage.layout import DEFAULT_LIMITS, FoldPoint, Limits, Pending
 from freshlake.storage.log import Log
+from freshlake.storage.lookup import lookup
 from freshlake.storage.read import open_base, read, stored_columns
 from freshlake.storage.relation import Relation
 from freshlake.storage.scan import KeyFilter
@@ -45,12 +47,15 @@ class ChangeLogged:
         properties: Mapping[str, str] | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> ChangeLogged:
-        """Make both tables, empty. The log is made last, so a table with a log is complete."""
+        """Make both tables, empty. The log is made last, so a table with a log is complete; a base alone is reused."""
         table = cls(path, limits)
         stored = layout.stored_schema(schema)
         given = dict(properties or {})
         base = f"{table.path}/{layout.BASE}"
-        _create(base, stored, {**given, **layout.BASE_PROPERTIES}, "overwrite")
+        _create(base, stored, {**given, **layout.BASE_PROPERTIES}, "ignore")
+        left = open_base(table.path)
+        if left.version != 0 or left.schema != stored:
+            raise StorageCorrupt(f"{base} holds another table", hint="remove the folder, or use another one")
         log = layout.log_schema(stored)
         _create(f"{table.path}/{layout.LOG}", log, {**given, **layout.LOG_PROPERTIES}, "error", [layout.VERSION])
         return table
@@ -101,6 +106,18 @@ class ChangeLogged:
     ) -> DataFrame:
         """The rows at a version, plus weighted rows not yet appended."""
         return read(spark, self.path, at, fold, columns, keys, extra, self.limits)
+
+    def lookup(
+        self,
+        spark: SparkSession,
+        at: int,
+        fold: FoldPoint,
+        columns: Sequence[str],
+        keys: Sequence[KeyFilter] = (),
+        extra: Sequence[Relation] = (),
+    ) -> pa.Table | None:
+        """The rows that may have the keys, read on the driver; None when they are too many or Spark must read them."""
+        return lookup(spark, self.path, at, fold, columns, keys, extra, self.limits)
 
     def changes(self, spark: SparkSession, after: int, upto: int, columns: Sequence[str] | None = None) -> Relation:
         """The consolidated weighted rows of versions in (after, upto]."""

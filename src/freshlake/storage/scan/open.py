@@ -148,7 +148,7 @@ def _files(
     deleted: Mapping[str, pa.Array],
 ) -> Iterator[DataFile]:
     actions = pa.table(table.get_add_actions(flatten=True)).combine_chunks()
-    columns = {name: actions.column(name) for name in actions.column_names}
+    columns = dict(zip(actions.column_names, actions.columns, strict=True))
     rows = columns["num_records"].to_pylist() if "num_records" in columns else [None] * actions.num_rows
     measured = {f.name: physical_name(f) for f in schema if _has_statistics(f, schema)}
     minimum, maximum, nulls = (

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _MARK = ".freshlake-demo"
 
 
-def run(folder: Path, orders: int, console: Console) -> bool:
+def play(folder: Path, orders: int, console: Console) -> bool:
     """Play the whole demo in `folder`; True when every result was equal to its query."""
     stage, started = Stage(console), time.monotonic()
     _clear(folder)
@@ -36,7 +36,7 @@ def run(folder: Path, orders: int, console: Console) -> bool:
         lines = [
             line
             for number, happening in enumerate(rounds(orders), 1)
-            for line in _play(fl, number, happening, folder / "scratch", stage)
+            for line in _round(fl, number, happening, folder / "scratch", stage)
         ]
     finally:
         fl.close()
@@ -71,7 +71,7 @@ def _build(fl: Freshlake, orders: int, stage: Stage) -> None:
     stage.graph()
 
 
-def _play(fl: Freshlake, number: int, happening: Round, scratch: Path, stage: Stage) -> list[Line]:
+def _round(fl: Freshlake, number: int, happening: Round, scratch: Path, stage: Stage) -> list[Line]:
     stage.round(number, happening.title, happening.statements)
     with stage.step("changing the shop"):
         for statement in happening.statements:

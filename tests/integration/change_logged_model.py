@@ -1,0 +1,122 @@
+"""A change-logged table beside its model: for every version a Counter of which row is there how often."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from freshlake.storage.relation import Relation, arrow_schema, weighted
+from freshlake.storage.table import EMPTY, Certificate, ChangeLogged, FoldForm, FoldPoint
+from tests.bags import canonical
+
+Weights = Mapping[int, int]
+
+
+def certificate(version: int, refresh: str | None = None, epoch: int = 1) -> Certificate:
+    """A certificate as the refresh would write it."""
+    return Certificate(
+        refresh_id=refresh or f"refresh-{version}",
+        epoch=epoch,
+        fingerprint="query",
+        version=version,
+        from_frontier={"orders": version - 1},
+        to_frontier={"orders": version},
+        action="DIFFERENTIAL",
+        engine="test",
+    )
+
+
+class Rows:
+    """Some distinct rows, written as SQL, that a table is filled from; they are named by position."""
+
+    def __init__(self, spark: SparkSession, columns: str, rows: Sequence[str]) -> None:
+        self.spark, self.columns, self.rows = spark, columns, rows
+        self.schema: StructType = spark.createDataFrame([], columns).schema
+
+    def frame(self, weights: Weights) -> DataFrame:
+        """The rows with their weights, as Spark computes them."""
+        chosen = [f"SELECT {self.rows[row]}, {weight}L" for row, weight in weights.items()]
+        text = " UNION ALL ".join(chosen) or f"SELECT {self.rows[0]}, 0L WHERE false"
+        frame = self.spark.sql(text).toDF(*weighted(self.schema).names)
+        return frame.to(weighted(self.schema))
+
+    def relation(self, weights: Weights, *, driver: bool = True) -> Relation:
+        """The same as a relation, on the driver or in Spark."""
+        schema = weighted(self.schema)
+        insert_only = all(weight > 0 for weight in weights.values())
+        if not driver:
+            return Relation.of_frame(self.frame(weights), schema, insert_only=insert_only)
+        table = self.frame(weights).toArrow().cast(arrow_schema(schema))
+        return Relation.of_arrow(table, schema, insert_only=insert_only)
+
+    @cached_property
+    def values(self) -> list[Any]:
+        """What Spark returns for each row."""
+        frame = self.spark.sql(" UNION ALL ".join(f"SELECT {i}, {row}" for i, row in enumerate(self.rows)))
+        frame = frame.toDF("__position", *self.schema.names)
+        found = {row[0]: canonical(tuple(row)[1:]) for row in frame.collect()}
+        return [found[position] for position in range(len(self.rows))]
+
+
+class Modelled:
+    """The table, its model at every version, and the fold points it has had."""
+
+    def __init__(self, spark: SparkSession, folder: Path, rows: Rows) -> None:
+        self.spark, self.rows = spark, rows
+        self.table = ChangeLogged.create(str(folder / "table"), rows.schema)
+        self.states: list[Counter[int]] = [Counter()]
+        self.points: list[FoldPoint] = [EMPTY]
+
+    @property
+    def head(self) -> int:
+        return len(self.states) - 1
+
+    @property
+    def point(self) -> FoldPoint:
+        return self.points[-1]
+
+    def load(self, weights: Weights) -> None:
+        frame = self.rows.frame(weights)
+        copies = frame.selectExpr("*", f"explode(array_repeat(0, int(`{frame.columns[-1]}`))) AS copy")
+        plain = copies.drop("copy", frame.columns[-1])
+        self.points.append(self.table.load(self.spark, plain, certificate(1)))
+        self.states.append(Counter(weights))
+
+    def append(self, weights: Weights, *, driver: bool = True) -> Certificate:
+        state = Counter(self.states[-1])
+        state.update(weights)
+        assert min(state.values(), default=0) >= 0, "the model would remove a row that is not there"
+        done = self.table.append(self.spark, self.rows.relation(weights, driver=driver), certificate(self.head + 1))
+        self.states.append(+state)
+        return done
+
+    def fold(self, upto: int | None = None, form: FoldForm | None = None) -> FoldPoint:
+        self.points.append(self.table.fold(self.spark, self.head if upto is None else upto, self.point, form))
+        return self.point
+
+    def check(self, at: int, point: FoldPoint | None = None, **options: Any) -> None:
+        """The table at a version equals the model, read from any fold point that is not past it."""
+        frame = self.table.read(self.spark, at, point or self._point_for(at), **options)
+        self.check_rows(frame, self.states[at])
+
+    def check_rows(self, frame: DataFrame, expected: Mapping[int, int]) -> None:
+        found = Counter(canonical(tuple(row)) for row in frame.collect())
+        wanted = Counter({self.rows.values[row]: copies for row, copies in expected.items() if copies})
+        assert found == wanted, f"only stored: {found - wanted}\nonly in the model: {wanted - found}"
+
+    def check_changes(self, after: int, upto: int) -> None:
+        """The consolidated changes between two versions are the difference of their states."""
+        changes = self.table.changes(self.spark, after, upto)
+        found = {canonical(tuple(row)[:-1]): row[-1] for row in changes.dataframe(self.spark).collect()}
+        difference = Counter(self.states[upto])
+        difference.subtract(self.states[after])
+        assert found == {self.rows.values[row]: n for row, n in difference.items() if n}
+
+    def _point_for(self, at: int) -> FoldPoint:
+        return [point for point in self.points if point.folded_version <= at][-1]

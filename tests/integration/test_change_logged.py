@@ -1,0 +1,256 @@
+"""The contract of a change-logged table: at every version, however often it was folded, it is the bag it should be."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from freshlake.errors import InvalidArgument, InvariantViolated
+from freshlake.storage.identity import violation
+from freshlake.storage.layout import Pending
+from freshlake.storage.relation import WEIGHT
+from freshlake.storage.scan import KeyFilter
+from freshlake.storage.table import EMPTY, FoldForm, FoldPoint, Limits
+from tests.integration.change_logged_model import Modelled, Rows, certificate
+
+KEYED = ("id BIGINT, region STRING, amount DOUBLE", [f"{i}L, 'r{i % 3}', {i}.5D" for i in range(12)])
+# Nothing tells rows apart but their bits: NULL, '', −0.0, NaN, and the same key many times.
+KEYLESS = (
+    "k INT, x DOUBLE, s STRING",
+    [
+        "NULL, NULL, NULL",
+        "NULL, NULL, ''",
+        "1, 0.0D, 'a'",
+        "1, -0.0D, 'a'",
+        "1, double('NaN'), 'a'",
+        "1, double('-Infinity'), NULL",
+        "1, 1.0D, 'A'",
+        "2, 1.0D, 'a'",
+    ],
+)
+NESTED = (
+    "a ARRAY<DOUBLE>, m MAP<STRING, INT>, t STRUCT<p: FLOAT, q: ARRAY<STRING>>",
+    [
+        "array(0.0D), map('x', 1, 'y', 2), named_struct('p', 0.0F, 'q', array('u'))",
+        "array(-0.0D), map('x', 1, 'y', 2), named_struct('p', 0.0F, 'q', array('u'))",
+        "array(0.0D), map('x', 1), named_struct('p', -0.0F, 'q', array('u'))",
+        "array(CAST(NULL AS DOUBLE)), map(), named_struct('p', NULL, 'q', NULL)",
+        "NULL, NULL, NULL",
+    ],
+)
+
+
+def walk(model: Modelled, seed: int, steps: int) -> None:
+    """Random batches with weights from −3 to +3, some empty, some only adding, by both writers, and random folds."""
+    dice = random.Random(seed)
+    for _ in range(steps):
+        state = model.states[-1]
+        low = dice.choice([0, -3])
+        weights = {
+            row: weight
+            for row in range(len(model.rows.rows))
+            if (weight := max(dice.randint(low, 3), -state[row])) and dice.random() < 0.4
+        }
+        model.append(weights, driver=dice.random() < 0.7)
+        if dice.random() < 0.35:
+            model.fold(dice.randint(model.point.folded_version, model.head), dice.choice([None, *FoldForm]))
+
+
+@pytest.mark.parametrize(("shape", "seed"), [(KEYED, 1), (KEYLESS, 2), (NESTED, 3)], ids=["keyed", "keyless", "nested"])
+def test_every_version_stays_readable_through_random_changes_and_folds(
+    spark: SparkSession, tmp_path: Path, shape: tuple[str, list[str]], seed: int
+) -> None:
+    model = Modelled(spark, tmp_path, Rows(spark, *shape))
+    model.load({0: 1, 1: 3, 2: 1})
+    walk(model, seed, 7)
+    for version in range(1, model.head + 1):
+        model.check(version)
+    model.check(model.head, model.points[1])
+    model.check_changes(1, model.head)
+    model.check_changes(model.head - 1, model.head)
+
+
+@pytest.fixture
+def keyed(spark: SparkSession, tmp_path: Path) -> Modelled:
+    return Modelled(spark, tmp_path, Rows(spark, *KEYED))
+
+
+@pytest.fixture
+def keyless(spark: SparkSession, tmp_path: Path) -> Modelled:
+    return Modelled(spark, tmp_path, Rows(spark, *KEYLESS))
+
+
+def test_an_empty_table_has_no_rows_no_certificate_and_takes_an_empty_batch(keyed: Modelled) -> None:
+    assert (keyed.table.head(), keyed.table.last_certificate()) == (0, None)
+    keyed.check(0)
+    keyed.append({})
+    keyed.check(1)
+    assert keyed.table.last_certificate() is not None
+    assert keyed.table.changes(keyed.spark, 0, 1).is_empty
+    assert keyed.fold() == FoldPoint(0, 1)
+    keyed.check(1)
+
+
+def test_an_empty_load_is_a_version_like_any_other(keyed: Modelled) -> None:
+    keyed.load({})
+    keyed.append({3: 2})
+    keyed.check(1)
+    keyed.check(2)
+
+
+def test_a_table_can_start_from_the_log_alone(keyless: Modelled) -> None:
+    keyless.append({0: 3, 4: 1})
+    keyless.append({0: -2, 4: -1, 5: 1})
+    keyless.check(1)
+    keyless.check(2)
+    assert keyless.fold().folded_version == 2
+    keyless.check(2)
+
+
+def test_some_copies_of_a_row_can_be_removed(keyless: Modelled) -> None:
+    keyless.load({0: 3, 2: 3, 3: 1})
+    keyless.append({0: -2, 2: -1})
+    keyless.check(2)
+    for form in (FoldForm.MERGE, FoldForm.REWRITE):
+        keyless.points = keyless.points[:2]
+        keyless.fold(form=form)
+        keyless.check(2)
+
+
+def test_negative_zero_is_another_row_than_zero(keyless: Modelled) -> None:
+    keyless.load({2: 1, 3: 1})
+    keyless.append({3: -1})
+    keyless.check(2)
+    keyless.append({2: -1, 3: 1})
+    keyless.check(3)
+    keyless.check_changes(1, 3)
+    keyless.fold(form=FoldForm.MERGE)
+    keyless.check(3)
+
+
+def test_the_certificate_counts_what_was_written(keyed: Modelled) -> None:
+    keyed.load({0: 1, 1: 2})
+    loaded = keyed.table.certificate(1)
+    assert (loaded.rows_inserted, loaded.rows_deleted, loaded.row_count) == (3, 0, 3)
+    assert loaded.base_version == keyed.point.base_version
+    for driver in (True, False):
+        done = keyed.append({1: -1, 5: 3}, driver=driver)
+        assert (done.rows_inserted, done.rows_deleted) == (3, 1)
+        keyed.append({1: 1, 5: -3})
+    assert done == keyed.table.certificate(4)
+    assert keyed.table.certificate(5).row_count == 3
+
+
+def test_columns_are_returned_as_asked(keyed: Modelled) -> None:
+    keyed.load({0: 1, 1: 1, 2: 1})
+    keyed.append({1: -1, 7: 2})
+    frame = keyed.table.read(keyed.spark, 2, keyed.point, columns=["AMOUNT", "id"])
+    assert frame.columns == ["amount", "id"]
+    assert sorted(map(tuple, frame.collect())) == [(0.5, 0), (2.5, 2), (7.5, 7), (7.5, 7)]
+    regions = keyed.table.changes(keyed.spark, 1, 2, columns=["region"])
+    assert {row["region"]: row[WEIGHT] for row in regions.dataframe(keyed.spark).collect()} == {"r1": 1}
+    with pytest.raises(InvalidArgument, match="no column price"):
+        keyed.table.read(keyed.spark, 2, keyed.point, columns=["price"])
+
+
+def test_keys_never_lose_a_row_that_has_them(keyless: Modelled) -> None:
+    keyless.load({row: 2 for row in range(8)})
+    keyless.append({row: -1 for row in range(8)})
+    keyless.append({1: 1, 7: -1})
+    everything = keyless.table.read(keyless.spark, 3, keyless.point)
+    for keys in (
+        [KeyFilter("k", (1,))],
+        [KeyFilter("k", (2, 9), has_null=True)],
+        [KeyFilter("k", (), has_null=True)],
+        [KeyFilter("s", ("a", "it's"))],
+        [KeyFilter("x", (1.0,)), KeyFilter("k", (1, 2))],
+        [KeyFilter("k", tuple(range(-2000, 2000)))],
+    ):
+        condition = " AND ".join(
+            f"({key.column} IN ({', '.join(map(repr, [v for v in key.values if v != 'it' + chr(39) + 's'])) or 'NULL'})"
+            f"{f' OR {key.column} IS NULL' if key.has_null else ''})"
+            for key in keys
+        )
+        found = keyless.table.read(keyless.spark, 3, keyless.point, keys=keys).filter(condition)
+        assert found.exceptAll(everything.filter(condition)).isEmpty()
+        assert everything.filter(condition).exceptAll(found).isEmpty()
+
+
+def test_rows_not_yet_appended_can_be_read_with_the_rest(keyless: Modelled) -> None:
+    keyless.load({0: 2, 2: 1})
+    keyless.append({4: 2, 2: -1})
+    expected = Counter({0: 1, 4: 3, 6: 2})
+    extra = [keyless.rows.relation({0: -1, 4: 1}), keyless.rows.relation({6: 2})]
+    keyless.check_rows(keyless.table.read(keyless.spark, 2, keyless.point, extra=extra), expected)
+    extra[0] = keyless.rows.relation({0: -1, 4: 1}, driver=False)
+    keyless.check_rows(keyless.table.read(keyless.spark, 2, keyless.point, extra=extra), expected)
+
+
+def test_a_log_too_large_for_the_driver_is_read_by_spark(keyless: Modelled) -> None:
+    keyless.load({0: 2, 2: 1, 3: 1})
+    keyless.append({0: -1, 4: 2, 3: -1})
+    keyless.append({5: 3})
+    keyless.table.limits = Limits(rows=1)
+    keyless.check(2)
+    keyless.check(3)
+    keyless.check(3, keys=[KeyFilter("k", (1,), has_null=True)])
+    keyless.check_changes(1, 3)
+    keyless.check_changes(2, 3)
+    keyless.fold(2)
+    keyless.fold(3)
+    keyless.check(3)
+
+
+def test_removing_a_row_that_is_not_there_fails_reads_and_folds(keyed: Modelled) -> None:
+    keyed.load({0: 1})
+    keyed.states.append(Counter())
+    keyed.table.append(keyed.spark, keyed.rows.relation({0: -2}), certificate(2))
+    for keys in ((), (KeyFilter("id", (0,)),)):
+        with pytest.raises(Exception, match="negative number of copies") as raised:
+            keyed.table.read(keyed.spark, 2, keyed.point, keys=keys).collect()
+        assert isinstance(violation(raised.value), InvariantViolated)
+    for form in (FoldForm.REWRITE, FoldForm.MERGE):
+        with pytest.raises(InvariantViolated):
+            keyed.fold(form=form)
+    keyed.check(1)
+
+
+def test_a_fold_that_only_adds_is_an_append_and_small_files_are_compacted(
+    keyed: Modelled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("freshlake.storage.fold._MAX_SMALL_FILES", 2)
+    keyed.load({0: 1})
+    for row in (1, 2, 3):
+        keyed.append({row: 2})
+        keyed.fold()
+    for version in (1, 2, 3, 4):
+        keyed.check(version)
+    files = keyed.spark.read.format("delta").load(f"{keyed.table.path}/base").inputFiles()
+    assert len(files) <= 2
+
+
+def test_pending_says_what_a_fold_would_bring_in(keyed: Modelled) -> None:
+    keyed.load({0: 1})
+    assert keyed.table.pending(keyed.point, 1) == Pending(0, 0, 0)
+    keyed.append({1: 2, 2: 1})
+    keyed.append({})
+    keyed.append({1: -1})
+    pending = keyed.table.pending(keyed.point, 4)
+    assert (pending.versions, pending.rows) == (2, 3)
+    assert pending.bytes > 0
+    keyed.fold()
+    assert keyed.table.pending(keyed.point, 4) == Pending(0, 0, 0)
+    assert keyed.table.pending(EMPTY, 0) == Pending(0, 0, 0)
+
+
+def test_another_engine_reads_the_base_as_of_the_last_fold(keyless: Modelled) -> None:
+    keyless.load({0: 1, 2: 2})
+    keyless.append({2: -1, 3: 1})
+    keyless.fold()
+    keyless.append({3: 4})
+    frame = keyless.spark.read.format("delta").load(f"{keyless.table.path}/base")
+    keyless.check_rows(frame, keyless.states[2])
