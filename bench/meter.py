@@ -50,6 +50,14 @@ class Meter:
         cost.cpu_seconds = self._cpu() - processor
         cost.job_ids = list(range(first, self._scheduler.numTotalJobs()))
 
+    def job_seconds(self, job_ids: list[int]) -> float:
+        """How long the jobs ran, each by itself."""
+        self._bus.waitUntilEmpty()
+        total = 0
+        for job in map(self._store.job, job_ids):
+            total += job.completionTime().get().getTime() - job.submissionTime().get().getTime()
+        return total / 1000
+
     def rows_read(self, job_ids: list[int]) -> int:
         """Rows that the jobs read from files."""
         self._bus.waitUntilEmpty()

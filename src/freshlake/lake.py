@@ -74,6 +74,7 @@ class Freshlake:
     def __init__(self, engine: Engine, *, embedded: bool) -> None:
         self._engine = engine
         self._names = Names(engine.spark, engine.catalog, engine.layout, embedded)
+        engine.resolve = self._names.ensure
         self._tables = Tables(engine, self._names)
         self._reading = Reading(engine)
         self._sql = Sql(engine, self._names, self._reading.state)

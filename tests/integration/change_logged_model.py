@@ -8,10 +8,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from freshlake.storage.relation import Relation, arrow_schema, weighted
+from freshlake.storage.identity import expand
+from freshlake.storage.relation import WEIGHT, Relation, arrow_schema, weighted
 from freshlake.storage.table import EMPTY, Certificate, ChangeLogged, FoldForm, FoldPoint
 from tests.bags import canonical
 
@@ -35,33 +37,46 @@ def certificate(version: int, refresh: str | None = None, epoch: int = 1) -> Cer
 class Rows:
     """Some distinct rows, written as SQL, that a table is filled from; they are named by position."""
 
-    def __init__(self, spark: SparkSession, columns: str, rows: Sequence[str]) -> None:
-        self.spark, self.columns, self.rows = spark, columns, rows
+    def __init__(self, spark: SparkSession, columns: str, rows: Sequence[str], shown: Sequence[str] = ("*",)) -> None:
+        self.spark, self.rows, self.shown = spark, rows, shown
         self.schema: StructType = spark.createDataFrame([], columns).schema
 
-    def frame(self, weights: Weights) -> DataFrame:
-        """The rows with their weights, as Spark computes them."""
-        chosen = [f"SELECT {self.rows[row]}, {weight}L" for row, weight in weights.items()]
-        text = " UNION ALL ".join(chosen) or f"SELECT {self.rows[0]}, 0L WHERE false"
-        frame = self.spark.sql(text).toDF(*weighted(self.schema).names)
-        return frame.to(weighted(self.schema))
-
     def relation(self, weights: Weights, *, driver: bool = True) -> Relation:
-        """The same as a relation, on the driver or in Spark."""
+        """Weighted rows, on the driver or in Spark."""
         schema = weighted(self.schema)
         insert_only = all(weight > 0 for weight in weights.values())
         if not driver:
             return Relation.of_frame(self.frame(weights), schema, insert_only=insert_only)
-        table = self.frame(weights).toArrow().cast(arrow_schema(schema))
-        return Relation.of_arrow(table, schema, insert_only=insert_only)
+        numbers = pa.array(list(weights.values()), pa.int64())
+        table = self._arrow.take(pa.array(list(weights), pa.int64())).append_column(schema.names[-1], numbers)
+        return Relation.of_arrow(table.cast(arrow_schema(schema)), schema, insert_only=insert_only)
+
+    def frame(self, weights: Weights) -> DataFrame:
+        """Weighted rows as Spark computes them."""
+        chosen = [f"SELECT {self.rows[row]}, {weight}L" for row, weight in weights.items()]
+        text = " UNION ALL ".join(chosen) or f"SELECT {self.rows[0]}, 0L WHERE false"
+        schema = weighted(self.schema)
+        return self.spark.sql(text).toDF(*schema.names).to(schema)
+
+    def plain(self, weights: Weights) -> DataFrame:
+        """As many copies of each row as its weight says."""
+        return expand(self.frame(weights))
 
     @cached_property
     def values(self) -> list[Any]:
         """What Spark returns for each row."""
-        frame = self.spark.sql(" UNION ALL ".join(f"SELECT {i}, {row}" for i, row in enumerate(self.rows)))
-        frame = frame.toDF("__position", *self.schema.names)
-        found = {row[0]: canonical(tuple(row)[1:]) for row in frame.collect()}
+        frame = self._all.selectExpr(WEIGHT, *self.shown)
+        found = {row[0]: canonical(tuple(row)[1 : len(row) - (self.shown == ("*",))]) for row in frame.collect()}
         return [found[position] for position in range(len(self.rows))]
+
+    @cached_property
+    def _arrow(self) -> pa.Table:
+        table = self._all.toArrow()
+        return table.sort_by(table.column_names[-1]).drop_columns(table.column_names[-1])
+
+    @property
+    def _all(self) -> DataFrame:
+        return self.frame({position: position for position in range(len(self.rows))})
 
 
 class Modelled:
@@ -82,10 +97,7 @@ class Modelled:
         return self.points[-1]
 
     def load(self, weights: Weights) -> None:
-        frame = self.rows.frame(weights)
-        copies = frame.selectExpr("*", f"explode(array_repeat(0, int(`{frame.columns[-1]}`))) AS copy")
-        plain = copies.drop("copy", frame.columns[-1])
-        self.points.append(self.table.load(self.spark, plain, certificate(1)))
+        self.points.append(self.table.load(self.spark, self.rows.plain(weights), certificate(1)))
         self.states.append(Counter(weights))
 
     def append(self, weights: Weights, *, driver: bool = True) -> Certificate:
@@ -106,7 +118,7 @@ class Modelled:
         self.check_rows(frame, self.states[at])
 
     def check_rows(self, frame: DataFrame, expected: Mapping[int, int]) -> None:
-        found = Counter(canonical(tuple(row)) for row in frame.collect())
+        found = Counter(canonical(tuple(row)) for row in frame.selectExpr(*self.rows.shown).collect())
         wanted = Counter({self.rows.values[row]: copies for row, copies in expected.items() if copies})
         assert found == wanted, f"only stored: {found - wanted}\nonly in the model: {wanted - found}"
 

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from freshlake.errors import InvalidArgument, InvariantViolated
 from freshlake.storage.identity import violation
@@ -15,6 +15,7 @@ from freshlake.storage.layout import Pending
 from freshlake.storage.relation import WEIGHT
 from freshlake.storage.scan import KeyFilter
 from freshlake.storage.table import EMPTY, FoldForm, FoldPoint, Limits
+from tests.bags import canonical
 from tests.integration.change_logged_model import Modelled, Rows, certificate
 
 KEYED = ("id BIGINT, region STRING, amount DOUBLE", [f"{i}L, 'r{i % 3}', {i}.5D" for i in range(12)])
@@ -66,7 +67,7 @@ def test_every_version_stays_readable_through_random_changes_and_folds(
 ) -> None:
     model = Modelled(spark, tmp_path, Rows(spark, *shape))
     model.load({0: 1, 1: 3, 2: 1})
-    walk(model, seed, 7)
+    walk(model, seed, 6)
     for version in range(1, model.head + 1):
         model.check(version)
     model.check(model.head, model.points[1])
@@ -74,14 +75,24 @@ def test_every_version_stays_readable_through_random_changes_and_folds(
     model.check_changes(model.head - 1, model.head)
 
 
-@pytest.fixture
-def keyed(spark: SparkSession, tmp_path: Path) -> Modelled:
-    return Modelled(spark, tmp_path, Rows(spark, *KEYED))
+@pytest.fixture(scope="module")
+def keyed_rows(spark: SparkSession) -> Rows:
+    return Rows(spark, *KEYED)
+
+
+@pytest.fixture(scope="module")
+def keyless_rows(spark: SparkSession) -> Rows:
+    return Rows(spark, *KEYLESS)
 
 
 @pytest.fixture
-def keyless(spark: SparkSession, tmp_path: Path) -> Modelled:
-    return Modelled(spark, tmp_path, Rows(spark, *KEYLESS))
+def keyed(spark: SparkSession, tmp_path: Path, keyed_rows: Rows) -> Modelled:
+    return Modelled(spark, tmp_path, keyed_rows)
+
+
+@pytest.fixture
+def keyless(spark: SparkSession, tmp_path: Path, keyless_rows: Rows) -> Modelled:
+    return Modelled(spark, tmp_path, keyless_rows)
 
 
 def test_an_empty_table_has_no_rows_no_certificate_and_takes_an_empty_batch(keyed: Modelled) -> None:
@@ -158,26 +169,26 @@ def test_columns_are_returned_as_asked(keyed: Modelled) -> None:
 
 
 def test_keys_never_lose_a_row_that_has_them(keyless: Modelled) -> None:
-    keyless.load({row: 2 for row in range(8)})
-    keyless.append({row: -1 for row in range(8)})
+    keyless.load(dict.fromkeys(range(8), 2))
+    keyless.append(dict.fromkeys(range(8), -1))
     keyless.append({1: 1, 7: -1})
-    everything = keyless.table.read(keyless.spark, 3, keyless.point)
+    everything = keyless.table.read(keyless.spark, 3, keyless.point).collect()
     for keys in (
         [KeyFilter("k", (1,))],
         [KeyFilter("k", (2, 9), has_null=True)],
-        [KeyFilter("k", (), has_null=True)],
         [KeyFilter("s", ("a", "it's"))],
         [KeyFilter("x", (1.0,)), KeyFilter("k", (1, 2))],
         [KeyFilter("k", tuple(range(-2000, 2000)))],
     ):
-        condition = " AND ".join(
-            f"({key.column} IN ({', '.join(map(repr, [v for v in key.values if v != 'it' + chr(39) + 's'])) or 'NULL'})"
-            f"{f' OR {key.column} IS NULL' if key.has_null else ''})"
-            for key in keys
-        )
-        found = keyless.table.read(keyless.spark, 3, keyless.point, keys=keys).filter(condition)
-        assert found.exceptAll(everything.filter(condition)).isEmpty()
-        assert everything.filter(condition).exceptAll(found).isEmpty()
+        found = keyless.table.read(keyless.spark, 3, keyless.point, keys=keys).collect()
+        assert _with_keys(found, keys) == _with_keys(everything, keys)
+
+
+def _with_keys(rows: list[Row], keys: list[KeyFilter]) -> Counter[object]:
+    def has(row: Row, key: KeyFilter) -> bool:
+        return key.has_null if row[key.column] is None else row[key.column] in key.values
+
+    return Counter(canonical(tuple(row)) for row in rows if all(has(row, key) for key in keys))
 
 
 def test_rows_not_yet_appended_can_be_read_with_the_rest(keyless: Modelled) -> None:

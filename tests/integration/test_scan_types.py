@@ -65,11 +65,9 @@ def _insert(spark: SparkSession, path: str) -> None:
     """One row per position of the lists above, NULL where a list is shorter."""
     rows = []
     for position in range(max(map(len, VALUES.values())) + 1):
-        values = [
-            f"cast({options[position] if position < len(options) else 'NULL'} AS {kind.replace('VARCHAR(5)', 'STRING')})"
-            for kind, options in VALUES.items()
-        ]
-        rows.append("SELECT " + ", ".join(values))
+        values = {kind: options[position] if position < len(options) else "NULL" for kind, options in VALUES.items()}
+        texts = (f"cast({value} AS {kind.replace('VARCHAR(5)', 'STRING')})" for kind, value in values.items())
+        rows.append("SELECT " + ", ".join(texts))
     spark.sql(f"INSERT INTO delta.`{path}` {' UNION ALL '.join(rows)}")
 
 

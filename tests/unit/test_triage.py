@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable, Field, Schema, write_deltalake
 from deltalake.schema import PrimitiveType
 
-from freshlake.errors import SourceDropped, SourceHistoryLost, SourceNotDelta, SourceReplaced
+from freshlake.errors import SourceDropped, SourceHistoryLost, SourceNotDelta, SourceReplaced, SourceUnreadable
 from freshlake.sources.delta import DeltaSource, delta_source, is_delta
 from freshlake.sources.protocol import ChangeKind, Position, Triage
 from freshlake.storage.scan import open_snapshot
@@ -216,6 +216,21 @@ def test_a_folder_that_is_no_delta_table(tmp_path: Path, path: str) -> None:
     assert is_delta(path)
     assert is_delta(f"file:{path}/")
     assert delta_source("t", f"file://{path}").path == path
+
+
+def test_a_file_is_no_delta_table(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("rows")
+    assert not is_delta(str(tmp_path / "file"))
+
+
+def test_a_folder_that_may_not_be_read(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(folder: str) -> list[str]:
+        raise PermissionError(13, "Permission denied", folder)
+
+    monkeypatch.setattr(os, "listdir", refuse)
+    with pytest.raises(SourceUnreadable, match="source t may not be read") as error:
+        DeltaSource("t", path).head()
+    assert path in str(error.value.hint)
 
 
 def test_a_version_that_does_not_exist(path: str) -> None:

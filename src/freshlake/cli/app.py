@@ -12,7 +12,7 @@ import typer
 from freshlake.cli import define, looking, working
 from freshlake.cli.arguments import hoist
 from freshlake.cli.demonstrate import demo
-from freshlake.cli.failure import as_freshlake_error
+from freshlake.cli.failure import as_freshlake_error, silence_spark
 from freshlake.cli.invocation import Invocation
 from freshlake.cli.terminal import Terminal
 from freshlake.version import VERSION
@@ -45,6 +45,8 @@ def options(
     _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
 ) -> None:
     """Stream tables on Spark and Delta Lake: query results that stay fresh. Global options may stand anywhere."""
+    if not debug:
+        silence_spark()
     context.obj = Invocation(lake, Terminal(as_json))
 
 

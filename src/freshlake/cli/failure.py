@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
+import logging
 
 from freshlake.errors import FreshlakeError, InternalError
-from freshlake.refresh.spark_errors import translate
+
+_PYSPARK_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
+
+def silence_spark() -> None:
+    """PySpark writes a failed query with its JVM stack to stderr, beside raising it; raising is enough."""
+    for name in _PYSPARK_LOGGERS:
+        logging.getLogger(name).disabled = True
 
 
 def as_freshlake_error(error: Exception) -> FreshlakeError:
     """The error itself when it is ours; Spark's message without its stack; anything else is a defect and said so."""
     if isinstance(error, FreshlakeError):
         return error
-    if isinstance(error, PySparkException | Py4JError):
+    if type(error).__module__.startswith(("pyspark.", "py4j.")):
+        # Late: whoever fails before Spark is needed should not wait for it.
+        from freshlake.refresh.spark_errors import translate
+
         return translate(error)
     return InternalError(
         f"{type(error).__name__}: {error}",

@@ -12,7 +12,7 @@ from freshlake.compiler import plan as p
 from freshlake.compiler.bind_call import bind_call
 from freshlake.compiler.bind_expression import ExpressionBinder, json_type
 from freshlake.compiler.bridge import CATALYST, Bridge
-from freshlake.errors import TimeTravelUnsupported, UnsupportedQuery
+from freshlake.errors import SourceNotDelta, TimeTravelUnsupported, UnsupportedQuery, UnsupportedTablesample
 
 _OPT, _ANA = CATALYST + "optimizer.", CATALYST + "analysis."
 _ONCE = [_ANA + n for n in ("EliminateSubqueryAliases", "EliminateView")] + [
@@ -60,9 +60,10 @@ _TRANSPARENT = frozenset(
     ]
 )
 _REWRITES = {
-    "Sample": ("TABLESAMPLE", "a random sample has no stable rows to maintain", "keep everything, sample when reading"),
     "ScriptTransformation": ("TRANSFORM", "an external script cannot be reproduced", "use SQL or a PySpark function"),
 }
+_REWRITE = "move this part into a query over the stream table"
+_STORE = "store it as a Delta table (USING delta), then name that table in the query"
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,11 @@ class _Binder(ExpressionBinder):
             return self.walk(node.children().head())
         method = getattr(self, "bind_" + kind.lower(), None)
         if method is None:
-            construct, reason, rewrite = _REWRITES.get(kind, (kind, "Freshlake does not know this operator", None))
+            if kind == "Sample":
+                raise UnsupportedTablesample(
+                    "TABLESAMPLE is not supported in a stream table", detail="a random sample has no stable rows"
+                )
+            construct, reason, rewrite = _REWRITES.get(kind, (kind, "Freshlake does not know this operator", _REWRITE))
             raise UnsupportedQuery(f"{construct} is not supported in a stream table", detail=reason, hint=rewrite)
         bound: p.Plan = method(node)
         return bound
@@ -153,10 +158,7 @@ class _Binder(ExpressionBinder):
         table = node.catalogTable()
         name = table.get().identifier().unquotedString() if table.isDefined() else None
         if not index.startswith("Tahoe"):
-            raise UnsupportedQuery(
-                f"source {name or relation.toString()[:80]} is not a Delta table",
-                hint="store it as a Delta table (USING delta), then name that table in the query",
-            )
+            raise SourceNotDelta(f"source {name or relation.toString()[:80]} is not a Delta table", hint=_STORE)
         if location.isTimeTravelQuery():
             raise TimeTravelUnsupported(
                 f"source {name or ''} is pinned to one version", hint="remove VERSION/TIMESTAMP AS OF from the query"
@@ -184,10 +186,7 @@ class _Binder(ExpressionBinder):
     bind_inmemoryrelation = refuse_leaf
 
     def refuse_source(self, node: Any) -> p.Plan:
-        raise UnsupportedQuery(
-            f"source {node.toString()[:80]} is not a Delta table",
-            hint="store it as a Delta table (USING delta), then name that table in the query",
-        )
+        raise SourceNotDelta(f"source {node.toString()[:80]} is not a Delta table", hint=_STORE)
 
     bind_datasourcev2relation = refuse_source
     bind_hivetablerelation = refuse_source

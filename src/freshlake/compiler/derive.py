@@ -11,6 +11,7 @@ from freshlake.compiler.rules import RULES
 from freshlake.compiler.rules.aggregate import node_delta, node_rows
 from freshlake.compiler.rules.weights import COLUMN, negate, weighted
 from freshlake.compiler.split import Node
+from freshlake.compiler.walk import nodes as walk
 from freshlake.compiler.walk import sources
 
 
@@ -29,8 +30,7 @@ def differential(nodes: tuple[Node, ...], changed: Changed) -> RefreshProgram:
     for node in nodes:
         change = _delta_of(node, builder)
         if change is not None:
-            linear = node.aggregate is None
-            only_inserts = linear and sources(node.plan) & builder.changed <= insert_only
+            only_inserts = _only_adds(node, builder.changed, insert_only)
             builder.finish(node, change, consolidated=only_inserts)
             if only_inserts:
                 insert_only.add(node.id)
@@ -50,6 +50,14 @@ def full(nodes: tuple[Node, ...], replaced: bool) -> RefreshProgram:
         old = negate(p.project(builder.stored(node), names))
         builder.finish(node, p.Union((*node.output, COLUMN), (weighted(rows), old)))
     return builder.program("full")
+
+
+def _only_adds(node: Node, changed: set[str], insert_only: set[str]) -> bool:
+    """No entry of the change removes a row; a join of two changed inputs subtracts one to get its before-state."""
+    if node.aggregate is not None or not sources(node.plan) & changed <= insert_only:
+        return False
+    joins = (n for n in walk(node.plan) if isinstance(n, p.InnerJoin))
+    return all(sum(bool(sources(c) & changed) for c in join.inputs) <= 1 for join in joins)
 
 
 def _delta_of(node: Node, builder: _Builder) -> p.Plan | None:

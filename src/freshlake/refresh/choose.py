@@ -60,12 +60,12 @@ def _choose(now: Situation) -> tuple[Action, str | None, str | None]:
     changed = {k: c for k, c in now.changes.items() if c.kind is not ChangeKind.NONE}
     if now.needs_reinit:
         return Action.REINITIALIZE, "reinitialize", "the table was marked for a rebuild"
-    if now.definition_changed:
-        return Action.REINITIALIZE, "definition-changed", "the query now compiles to another plan"
     for change in changed.values():
         if change.kind is ChangeKind.SCHEMA_CHANGED:
             columns = ", ".join(change.affected_columns)
             return Action.REINITIALIZE, "schema-changed", f"{change.name}: {change.triage.reason or columns}"
+    if now.definition_changed:
+        return Action.REINITIALIZE, "definition-changed", "the query now compiles to another plan"
     if not now.is_populated:
         return Action.FULL, "first-load", None
     if now.requested is RefreshMode.FULL:

@@ -9,13 +9,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.compute as pc
-from pyspark.sql import DataFrame, Observation
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType, _parse_datatype_json_string
 
 from freshlake.catalog.enums import Action
-from freshlake.catalog.records import Commit, Lease, NodeState, StreamTable
+from freshlake.catalog.records import Commit, Dependency, Lease, NodeState, StreamTable
 from freshlake.compiler.compile import CompiledQuery
 from freshlake.compiler.derive import Changed
 from freshlake.compiler.split import ROOT, Node
@@ -27,7 +25,8 @@ from freshlake.refresh.run import Runner, renamed
 from freshlake.sources.protocol import ChangeKind, Position, Source
 from freshlake.storage.certificate import Certificate
 from freshlake.storage.layout import FoldPoint
-from freshlake.storage.relation import WEIGHT, Relation
+from freshlake.storage.netting import totals
+from freshlake.storage.relation import Relation
 from freshlake.storage.table import ChangeLogged
 from freshlake.version import VERSION
 
@@ -68,6 +67,21 @@ def stored_schema(node: Node) -> StructType:
     return StructType(fields)
 
 
+def output_schema(root: Node) -> dict[str, Any]:
+    """The visible columns as a Spark schema."""
+    visible = {c.field for c in root.visible}
+    return {"type": "struct", "fields": [f.jsonValue() for f in stored_schema(root) if f.name in visible]}
+
+
+def meaning(compiled: CompiledQuery) -> dict[str, Any]:
+    """The columns of a stream table that follow from what its query compiles to."""
+    return {
+        "fingerprint": compiled.fingerprint,
+        "output_schema": output_schema(compiled.root),
+        "reasons": tuple({"code": r.code, "message": r.message, "hint": r.hint} for r in compiled.reasons),
+    }
+
+
 @dataclass
 class Work:
     """One attempt at one decision, under a lease."""
@@ -82,6 +96,8 @@ class Work:
     mark: Callable[[str], None]
     changes: Mapping[str, Any] = field(default_factory=dict)
     """Further columns of the stream table to move with this refresh, for one that carries a new definition."""
+    edges: tuple[Dependency, ...] | None = None
+    """What the table reads from now on, if that moves with this refresh too."""
 
     def perform(self) -> Done:
         action = self.decision.action
@@ -102,27 +118,21 @@ class Work:
         shutil.rmtree(self.engine.layout.generation(self.table.storage_id, generation), ignore_errors=True)
         for node in self.compiled.nodes:
             ChangeLogged.create(tables[node.id].path, stored_schema(node))
-        counts: dict[str, int] = {}
         runner = self._runner({n: StoredNode(t, 0, None) for n, t in tables.items()})
 
         def load(node_id: str, frame: DataFrame) -> FoldPoint:
             node = self.compiled.node(node_id)
             named = frame.toDF(*(c.field for c in node.columns))
-            seen = Observation()
-            certificate = self._certificate(version, 0, 0, dict.fromkeys(counts, version))
+            certificate = self._certificate(version, dict.fromkeys(runner.loaded, version), first=True)
             self.mark(f"load {node_id or 'root'}")
-            point = tables[node_id].load(
-                self.engine.worker.running, named.observe(seen, F.count(F.lit(1)).alias("rows")), certificate
-            )
-            counts[node_id] = int(seen.get["rows"])
-            return point
+            return tables[node_id].load(self.engine.worker.running, named, certificate)
 
         self.engine.worker.size_for(small=False)
         runner.load = load
         runner.run(self.compiled.full(replaced=False))
         self.mark("loaded")
-        rows = counts[ROOT]
         point = runner.loaded[ROOT]
+        rows = tables[ROOT].certificate(version).rows_inserted
         nodes = {
             n: NodeState(tables[n].path, version, f.base_version, f.folded_version)
             for n, f in runner.loaded.items()
@@ -164,32 +174,14 @@ class Work:
     def _write(
         self, table: ChangeLogged, node_id: str, change: Relation, version: int, nodes: Mapping[str, NodeState]
     ) -> tuple[int, int]:
-        """Append one node's change; a large one is counted while Spark writes it."""
+        """Append one node's change; the log counts the rows."""
         node = self.compiled.node(node_id)
         named = renamed(change, [c.field for c in node.columns])
-        versions = {n: s.version for n, s in nodes.items()}
-        if named.arrow is not None:
-            weights = named.arrow.column(WEIGHT)
-            inserted = int(pc.sum(pc.max_element_wise(weights, 0)).as_py() or 0)
-            deleted = -int(pc.sum(pc.min_element_wise(weights, 0)).as_py() or 0)
-            if node_id == ROOT:
-                self._check_count(inserted, deleted)
-            certificate = self._certificate(version, inserted, deleted, versions)
-            table.append(self.engine.worker.running, named, certificate)
-            return inserted, deleted
-        assert named.frame is not None
-        seen = Observation()
-        plus = F.sum(F.when(F.col(WEIGHT) > 0, F.col(WEIGHT)).otherwise(0))
-        minus = F.sum(F.when(F.col(WEIGHT) < 0, -F.col(WEIGHT)).otherwise(0))
-        counted = named.frame.observe(seen, plus.alias("plus"), minus.alias("minus"))
-        certificate = self._certificate(version, 0, 0, versions)
-        table.append(
-            self.engine.worker.running, Relation(named.schema, None, counted, None, named.insert_only), certificate
-        )
-        inserted, deleted = int(seen.get["plus"] or 0), int(seen.get["minus"] or 0)
-        if node_id == ROOT:
-            self._check_count(inserted, deleted)
-        return inserted, deleted
+        if node_id == ROOT and named.arrow is not None:
+            self._check_count(*totals(named.arrow))
+        certificate = self._certificate(version, {n: s.version for n, s in nodes.items()})
+        written = table.append(self.engine.worker.running, named, certificate)
+        return written.rows_inserted, written.rows_deleted
 
     def _check_count(self, inserted: int, deleted: int) -> None:
         known = self.table.row_count
@@ -227,20 +219,17 @@ class Work:
             for s in changed
         )
 
-    def _certificate(self, version: int, inserted: int, deleted: int, nodes: Mapping[str, int]) -> Certificate:
-        known = self.table.row_count
+    def _certificate(self, version: int, nodes: Mapping[str, int], first: bool = False) -> Certificate:
+        """The log fills in how many rows it wrote."""
         return Certificate(
             refresh_id=self.refresh_id,
             epoch=self.lease.epoch,
             fingerprint=self.compiled.fingerprint,
             version=version,
-            from_frontier=dict(self.table.frontier) if self.table.frontier else None,
+            from_frontier=dict(self.table.frontier) if self.table.frontier and not first else None,
             to_frontier=self._frontier(),
             action=str(self.decision.action),
             reason=self.decision.reason,
-            rows_inserted=inserted,
-            rows_deleted=deleted,
-            row_count=None if known is None else known + inserted - deleted,
             nodes=dict(nodes),
             engine=f"freshlake {VERSION}",
         )
@@ -281,7 +270,10 @@ class Work:
             decision={**self.decision.inputs, "detail": self.decision.detail},
             changes=dict(self.changes),
         )
-        table = self.engine.catalog.commit_refresh(self.table.id, self.lease.epoch, moved)
+        with self.engine.catalog.transaction():
+            table = self.engine.catalog.commit_refresh(self.table.id, self.lease.epoch, moved)
+            if self.edges is not None:
+                self.engine.catalog.replace_dependencies(table.id, self.edges)
         self.mark("committed")
         return Done(table, self.refresh_id, inserted, deleted, read)
 

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 from freshlake.catalog.enums import DefinitionKind
-from freshlake.errors import DefinitionNotImportable, InvalidArgument
+from freshlake.errors import DefinitionNotImportable, InvalidArgument, InvalidQuery
 from freshlake.refresh.spark_errors import translated
 
 Builder = Callable[[SparkSession], DataFrame]
+
+_LOGICAL = "org.apache.spark.sql.catalyst.plans.logical."
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Definition:
         """The query as an analyzed DataFrame in `spark`; analysis errors keep Spark's message and position."""
         with translated():
             if self.kind is DefinitionKind.SQL:
+                _check_query(spark, self.text)
                 return spark.sql(self.text)
             builder = self.builder or load_function(self.reference or "")
             frame = builder(spark)
@@ -42,6 +45,23 @@ class Definition:
     @property
     def fingerprint(self) -> str:
         return hashlib.sha256(f"{self.kind}:{self.reference}:{self.text}".encode()).hexdigest()[:16]
+
+
+def _check_query(spark: SparkSession, text: str) -> None:
+    """Spark runs a command as soon as it is given one, so nothing but a query may get that far."""
+    parsed = spark._jsparkSession.sessionState().sqlParser().parsePlan(text)
+    find = spark._jvm.java.lang.Class.forName  # type: ignore[union-attr]
+    commands = [find(_LOGICAL + name) for name in ("Command", "ParsedStatement")]
+    waiting = [parsed]
+    while waiting:
+        node = waiting.pop()
+        if any(kind.isInstance(node) for kind in commands):
+            raise InvalidQuery(
+                f"a stream table is defined by a query, not by {node.nodeName()}",
+                hint="write a SELECT; other statements run through fl.sql",
+            )
+        below = node.children()
+        waiting += [below.apply(i) for i in range(below.size())]
 
 
 def define(query: str | Builder) -> Definition:

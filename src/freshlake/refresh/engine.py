@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -19,13 +19,17 @@ from freshlake.config import Settings
 from freshlake.errors import (
     DataError,
     FreshlakeError,
+    InvalidQuery,
     RefreshInProgress,
     SourceDropped,
     SourceHistoryLost,
+    SourceSchemaChanged,
+    TableNotFound,
 )
 from freshlake.refresh import commit, recover
 from freshlake.refresh.choose import Decision, Situation, SourceChange, choose
 from freshlake.refresh.definition import Definition
+from freshlake.refresh.edges import check_acyclic, edges_of
 from freshlake.refresh.inputs import SourceSpan
 from freshlake.refresh.layout import Layout
 from freshlake.refresh.result import RefreshResult
@@ -55,6 +59,8 @@ class Engine:
     """Told of every step that a refresh or a fold reaches, in order."""
     ddl: int = 0
     """Counts statements that may change what a name means, so that plans compiled before are compiled again."""
+    resolve: Callable[[str | None], None] = lambda _: None
+    """Makes the names in a query text known to Spark; None stands for a function, which may read any table."""
 
     def reached(self, step: str) -> None:
         if self.observer is not None:
@@ -72,6 +78,7 @@ class Engine:
     def compile(self, definition: Definition, settings: Mapping[str, Any]) -> CompiledQuery:
         """Analyze and differentiate a definition under its pinned settings; nothing is run."""
         worker = self.worker
+        self.resolve(definition.text if definition.reference is None else None)
         worker.pin({k: str(v) for k, v in settings.items()})
         with translated():
             return compile_query(definition.frame(worker.binding), worker.bridge, self.layout.source_key)
@@ -79,11 +86,24 @@ class Engine:
     def compiled(self, table: StreamTable) -> CompiledQuery:
         """The table's query, compiled once per thread until a definition may have changed."""
         key = (threading.get_ident(), table.id)
-        stamp = f"{self.ddl}:{table.defining_query}:{table.definition_reference}:{table.fingerprint}"
+        stamp = self._stamp(table)
         if key not in self._queries or self._queries[key][0] != stamp:
             definition = Definition(table.definition_kind, table.defining_query, table.definition_reference)
             self._queries[key] = (stamp, self.compile(definition, table.session_settings))
         return self._queries[key][1]
+
+    def _stamp(self, table: StreamTable) -> str:
+        return f"{self.ddl}:{table.defining_query}:{table.definition_reference}:{table.fingerprint}"
+
+    def _means_the_same(self, table: StreamTable) -> bool:
+        """Whether statements of this process (a view replaced, say) left the query as it was when last compiled."""
+        known = self._queries.get((threading.get_ident(), table.id))
+        if known is None or known[0] == self._stamp(table):
+            return True
+        try:
+            return self.compiled(table).fingerprint == table.fingerprint
+        except FreshlakeError:
+            return False
 
     def forget(self, table: StreamTable) -> None:
         for key in [k for k in self._queries if k[1] == table.id]:
@@ -127,7 +147,8 @@ class Engine:
         if requested is RefreshMode.FULL or not table.is_populated or table.needs_reinit or table.frontier is None:
             return False
         known = table.frontier.get("sources", {})
-        return set(known) == set(heads) and all(known[k] == h.to_json() for k, h in heads.items())
+        unmoved = set(known) == set(heads) and all(known[k] == h.to_json() for k, h in heads.items())
+        return unmoved and self._means_the_same(table)
 
 
 def with_refresh_failure(engine: Engine, table: StreamTable, error: FreshlakeError) -> None:
@@ -183,6 +204,7 @@ class _Refresh:
                 action=decision.action if decision else None,
                 fallback_reason=decision.reason if decision else None,
                 decision=dict(decision.inputs) if decision else None,
+                fatal=isinstance(error, SourceDropped),
             )
             raise
         return commit.result(done, decision, count.jobs, (time.perf_counter() - self.started) * 1000, self.timings)
@@ -196,11 +218,16 @@ class _Refresh:
         """What changed since the committed frontier, and the query that reads it."""
         engine = self.engine
         edges = engine.catalog.dependencies(table.id)
-        spans = commit.spans(table, {e.source_key: engine.source(e) for e in edges}, self.heads)
+        spans = self._spans(table, edges)
         changes = {e.source_key: self._change(e, spans[e.source_key]) for e in edges}
         if any(c.triage.kind in (ChangeKind.SCHEMA_CHANGED, ChangeKind.REPLACED) for c in changes.values()):
             engine.forget(table)
-        compiled = engine.compiled(table)
+        compiled = self._compiled(table)
+        if {s.key for s in compiled.sources} != {e.source_key for e in edges}:
+            edges = edges_of(engine.catalog, compiled)
+            check_acyclic(engine.catalog, table.full_name, edges)
+            spans = self._spans(table, edges)
+            changes = {e.source_key: self._change(e, spans[e.source_key]) for e in edges}
         situation = Situation(
             mode=table.refresh_mode,
             requested=self.requested,
@@ -212,6 +239,22 @@ class _Refresh:
             max_change_ratio=engine.settings.differential_max_change_ratio,
         )
         return situation, spans, compiled
+
+    def _compiled(self, table: StreamTable) -> CompiledQuery:
+        """A query that fitted its sources before and does not now was broken by them."""
+        name = table.full_name.short
+        try:
+            return self.engine.compiled(table)
+        except TableNotFound as error:
+            message = f"stream table {name} reads a table or view that no longer exists"
+            raise SourceDropped(message, detail=error.message) from error
+        except InvalidQuery as error:
+            message = f"the query of stream table {name} no longer fits its sources"
+            raise SourceSchemaChanged(message, detail=error.message) from error
+
+    def _spans(self, table: StreamTable, edges: tuple[Dependency, ...]) -> dict[str, SourceSpan]:
+        heads = {**self.engine.heads(tuple(e for e in edges if e.source_key not in self.heads), {}), **self.heads}
+        return commit.spans(table, {e.source_key: self.engine.source(e) for e in edges}, heads)
 
     def _change(self, edge: Dependency, span: SourceSpan) -> SourceChange:
         if span.start is None:
@@ -232,6 +275,10 @@ class _Refresh:
         compiled: CompiledQuery,
     ) -> tuple[commit.Done, Decision]:
         work = commit.Work(self.engine, table, lease, refresh_id, decision, spans, compiled, self._mark)
+        if decision.action is Action.REINITIALIZE or not table.is_populated:
+            # the query may mean something else than when it was last compiled
+            edges = edges_of(self.engine.catalog, compiled)
+            return replace(work, changes=commit.meaning(compiled), edges=edges).perform(), decision
         if decision.action is not Action.DIFFERENTIAL:
             return work.perform(), decision
         try:

@@ -58,7 +58,9 @@ def translate(error: Exception) -> FreshlakeError:
 
 def _analysis(error: AnalysisException, message: str) -> FreshlakeError:
     if "TABLE_OR_VIEW_NOT_FOUND" in message or "SCHEMA_NOT_FOUND" in message:
-        return TableNotFound(message)
+        return TableNotFound(
+            message, hint="check the name; a temporary view belongs to one session and cannot be part of a definition"
+        )
     return InvalidQuery(message)
 
 
@@ -66,6 +68,7 @@ def first_lines(error: Exception) -> str:
     """The part of an error a person reads: no plan dump, no stack."""
     text = _java_message(error) if isinstance(error, Py4JJavaError) else str(error)
     head = re.split(r"\n\s*at |\nJVM stacktrace|\nDriver stacktrace|;\n'", text)[0]
+    head = re.sub(r"(SQLSTATE: \w{5}|pos \d+);\n.*", r"\1", head, flags=re.DOTALL)
     lines = [line.rstrip() for line in head.splitlines() if line.strip()]
     return "\n".join(lines[:8])
 

@@ -37,7 +37,7 @@ _ENGINE = {
 _SMALL = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.leafNodeDefaultParallelism": "1",
-    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.shuffle.partitions": "1",
 }
 _LARGE = {"spark.sql.adaptive.enabled": "true"}
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from freshlake.catalog.enums import TableKind
@@ -18,6 +21,8 @@ from freshlake.errors import FreshlakeError
 from freshlake.refresh.layout import Layout
 from freshlake.refresh.spark_errors import translated
 from freshlake.statements.target import mentioned
+
+_SCHEMA = "schema"
 
 
 @dataclass
@@ -35,46 +40,80 @@ class Names:
 
     def ensure(self, text: str | None) -> None:
         """Make what a text mentions (None: everything) resolvable; views bring what they read with them."""
-        words = None if text is None else mentioned(text)
+        entries = {e.name: e for e in self.catalog.tables()} if self.embedded else {}
+        streams = {t.full_name: t for t in self.catalog.stream_tables()}
+        self._forget({*entries, *streams})
         if self.embedded:
             self._schemas()
-            for entry in self._wanted(words):
-                self._register(entry)
-        for table in self.catalog.stream_tables():
+        words = None if text is None else _closure(mentioned(text), entries)
+        for table in streams.values():
             if (words is None or table.name in words) and table.output_schema is not None:
                 self.show(table)
+        wanted = [e for e in entries.values() if words is None or e.name.name in words]
+        for entry in (e for e in wanted if e.kind is TableKind.TABLE):
+            self._register(entry)
+        self._register_views([e for e in wanted if e.kind is TableKind.VIEW])
 
-    def _wanted(self, words: frozenset[str] | None) -> list[RegisteredTable]:
-        entries = list(self.catalog.tables())
-        if words is None:
-            return entries
-        wanted: dict[TableName, RegisteredTable] = {}
-        frontier = set(words)
-        while frontier:
-            found = [e for e in entries if e.name.name in frontier and e.name not in wanted]
-            wanted |= {e.name: e for e in found}
-            frontier = {w for e in found for w in mentioned(e.view_text or "")}
-        return [e for e in entries if e.name in wanted]
+    def _forget(self, known: set[TableName]) -> None:
+        """What another connection dropped is dropped here too."""
+        for name in [n for n, stamp in self._known.items() if n not in known and stamp != _SCHEMA]:
+            kind = "VIEW" if self._known.pop(name).startswith((str(TableKind.VIEW), "stream")) else "TABLE"
+            with contextlib.suppress(PySparkException):
+                self.spark.sql(f"DROP {kind} IF EXISTS {_sql(name)}")
+
+    def _register_views(self, views: list[RegisteredTable]) -> None:
+        """Views after the views they read; one that no longer fits its tables is left out, and tried again later."""
+        while views:
+            failed = []
+            for entry in views:
+                try:
+                    self._register(entry)
+                except PySparkException:
+                    failed.append(entry)
+            if len(failed) == len(views):
+                return
+            views = failed
+
+    def views_over(self, streams: Collection[TableName], text: str) -> list[RegisteredTable]:
+        """Views that a text mentions and that read any of these stream tables, directly or through other views."""
+        if not self.embedded:
+            return []
+        entries = {e.name: e for e in self.catalog.tables()}
+        words, read = mentioned(text), {t.name for t in streams}
+        views = [e for e in entries.values() if e.view_text and e.name.name in words]
+        return [e for e in views if _closure(mentioned(e.view_text or ""), entries) & read]
 
     def _schemas(self) -> None:
         for schema in self.catalog.schemas():
             if self._known.get(TableName(schema.name, "")) is None:
                 self.spark.sql(f"CREATE SCHEMA IF NOT EXISTS {quote(schema.name)}")
-                self._known[TableName(schema.name, "")] = "schema"
+                self._known[TableName(schema.name, "")] = _SCHEMA
 
     def _register(self, entry: RegisteredTable) -> None:
         stamp = f"{entry.kind}:{entry.location}:{entry.view_text}"
         if self._known.get(entry.name) == stamp:
             return
-        if entry.kind is TableKind.TABLE and not self._exists(entry.name):
-            if entry.location and entry.location.startswith("/") and not Path(entry.location, "_delta_log").is_dir():
+        if entry.kind is TableKind.VIEW:
+            with self.in_schema(entry.location or DEFAULT_SCHEMA):
+                self.spark.sql(f"CREATE OR REPLACE VIEW {_sql(entry.name)} AS {entry.view_text}")
+        elif not self._exists(entry.name):
+            provider = entry.provider or "delta"
+            if _is_gone(entry.location, provider):
                 self.catalog.remove_table(entry.name)  # dropped by another process, or by hand
                 return
             place = (entry.location or "").replace("'", "\\'")
-            self.spark.sql(f"CREATE TABLE IF NOT EXISTS {_sql(entry.name)} USING delta LOCATION '{place}'")
-        elif entry.kind is TableKind.VIEW:
-            self.spark.sql(f"CREATE OR REPLACE VIEW {_sql(entry.name)} AS {entry.view_text}")
+            self.spark.sql(f"CREATE TABLE IF NOT EXISTS {_sql(entry.name)} USING {provider} LOCATION '{place}'")
         self._known[entry.name] = stamp
+
+    @contextlib.contextmanager
+    def in_schema(self, name: str) -> Iterator[None]:
+        """Look unqualified names up in this schema."""
+        current = self.spark.catalog.currentDatabase()
+        self.spark.catalog.setCurrentDatabase(name)
+        try:
+            yield
+        finally:
+            self.spark.catalog.setCurrentDatabase(current)
 
     def show(self, table: StreamTable) -> None:
         """A view over the base: what plain Spark sees is the state of the last fold, without hidden columns."""
@@ -97,7 +136,9 @@ class Names:
 
     def hide(self, table: StreamTable) -> None:
         self._known.pop(table.full_name, None)
-        self.spark.sql(f"DROP VIEW IF EXISTS {_sql(table.full_name)}")
+        # its schema may be gone already
+        with contextlib.suppress(PySparkException):
+            self.spark.sql(f"DROP VIEW IF EXISTS {_sql(table.full_name)}")
 
     def record(self) -> None:
         """After DDL: bring the lake's catalog in step with Spark's."""
@@ -127,7 +168,8 @@ class Names:
         for name, table in found.items():
             is_view = table.tableType().name() == "VIEW"
             text = table.viewText().get() if is_view and table.viewText().isDefined() else None
-            location = None if is_view else _path(table.location().toString())
+            # of a view: the schema in which its names are looked up
+            location = _namespace(table) if is_view else _path(table.location().toString())
             entry = self.catalog.register_table(
                 name,
                 kind=TableKind.VIEW if is_view else TableKind.TABLE,
@@ -147,6 +189,16 @@ class Names:
         return bool(self.spark.catalog.tableExists(_sql(name)))
 
 
+def _closure(words: frozenset[str], entries: Mapping[TableName, RegisteredTable]) -> frozenset[str]:
+    """The words, and those of the views among them."""
+    frontier = words
+    while frontier:
+        texts = [e.view_text or "" for e in entries.values() if e.name.name in frontier]
+        frontier = frozenset(w for text in texts for w in mentioned(text)) - words
+        words |= frontier
+    return words
+
+
 def _note(found: dict[TableName, Any], state: Any, identifier: Any, streams: set[TableName]) -> None:
     try:
         name = TableName.of([identifier.database().get(), identifier.table()])
@@ -154,6 +206,17 @@ def _note(found: dict[TableName, Any], state: Any, identifier: Any, streams: set
         return
     if name not in streams:
         found[name] = state.getTableMetadata(identifier)
+
+
+def _is_gone(location: str | None, provider: str) -> bool:
+    if not location or not location.startswith("/"):
+        return False
+    return not (Path(location, "_delta_log") if provider.lower() == "delta" else Path(location)).is_dir()
+
+
+def _namespace(view: Any) -> str | None:
+    parts = _list(view.viewCatalogAndNamespace())
+    return str(parts[1]) if len(parts) > 1 else None
 
 
 def _list(seq: Any) -> list[Any]:

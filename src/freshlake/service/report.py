@@ -12,9 +12,10 @@ from freshlake.catalog.records import Refresh, StreamTable
 from freshlake.compiler.explain import Explanation, explain
 from freshlake.compiler.support import Reason
 from freshlake.errors import FreshlakeError
+from freshlake.refresh.commit import output_schema
 from freshlake.refresh.definition import Builder
 from freshlake.refresh.worker import pinned_settings
-from freshlake.service.tables import Tables, output_schema
+from freshlake.service.tables import Tables
 
 
 @dataclass(frozen=True)
@@ -190,7 +191,7 @@ class Report:
         compiled = engine.compile(definition, pinned_settings(engine.spark))
         from pyspark.sql.types import StructType
 
-        schema = StructType.fromJson(output_schema(compiled))
+        schema = StructType.fromJson(output_schema(compiled.root))
         return Validation(
             differential=not compiled.reasons,
             reasons=compiled.reasons,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from freshlake.catalog.enums import Action, RefreshMode, Status
 from freshlake.catalog.records import StreamTable
+from freshlake.compiler.split import ROOT
 from freshlake.errors import FreshlakeError, StreamTableSuspended
 from freshlake.refresh.commit import stored_nodes
 from freshlake.refresh.engine import Engine, Pins
@@ -98,4 +101,20 @@ class Rounds:
                 kept.setdefault(fold.node, []).append(fold.base_version)
         for node_id, node in stored_nodes(engine, table, engine.compiled(table)).items():
             removed += node.table.vacuum(kept.get(node_id, []), engine.settings.reader_min_age_seconds)
+        return removed + self._drop_generations(table)
+
+    def _drop_generations(self, table: StreamTable) -> int:
+        """Remove what was stored for earlier queries, once no reader can hold it and no consumer stands in it."""
+        engine, removed = self.engine, 0
+        limit = engine.clock.now() - timedelta(seconds=engine.settings.reader_min_age_seconds)
+        # the first fold of a generation is its load, when readers left the one before
+        begun = {f.generation: f.at for f in reversed(engine.catalog.folds(table.id)) if f.node == ROOT}
+        for generation in range(1, table.published_generation):
+            used = engine.catalog.minimum_consumer_version(table.id, generation) is not None
+            if used or begun.get(generation + 1, limit) > limit:
+                break
+            folder = engine.layout.generation(table.storage_id, generation)
+            removed += sum(p.is_file() for p in folder.rglob("*"))
+            shutil.rmtree(folder, ignore_errors=True)
+            engine.catalog.forget_generations(table.id, before=generation + 1)
         return removed

@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from freshlake.catalog.names import TableName
-from freshlake.catalog.records import StreamTable
-from freshlake.errors import AlreadyExists, FreshlakeError, StreamTableProtected
+from freshlake.catalog.names import DEFAULT_SCHEMA, TableName
+from freshlake.catalog.records import RegisteredTable, StreamTable
+from freshlake.errors import AlreadyExists, FreshlakeError, StreamTableNotPopulated, StreamTableProtected
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.spark_errors import translated
 from freshlake.service.names import Names
-from freshlake.statements.target import DDL, first_word, mentioned, name_at, words, written
+from freshlake.statements.relations import renamed
+from freshlake.statements.target import (
+    DDL,
+    defines_view,
+    dropped_schema,
+    first_word,
+    mentioned,
+    written,
+    written_paths,
+)
 
 Read = Callable[[StreamTable], DataFrame]
+
+_STORAGE = "_freshlake/streams"
+_STORE_PLAN = "spark.sql.legacy.storeAnalyzedPlanForView"
 
 
 @dataclass
@@ -29,8 +42,14 @@ class Sql:
         """A stream table's name means its published state at the moment of the call."""
         self.protect(text)
         self.names.ensure(text)
-        with translated(), self._stream_tables(text) as rewritten:
-            frame = self.engine.spark.sql(rewritten)
+        view = defines_view(text)
+        with translated():
+            if view == "PERMANENT":
+                frame = self.engine.spark.sql(text)
+            else:
+                schema = self.engine.spark.catalog.currentDatabase()
+                with self._shown(text, schema) as rewritten, self._kept(view == "TEMPORARY"):
+                    frame = self.engine.spark.sql(rewritten)
         if first_word(text) in DDL:
             self.engine.ddl += 1
             self.names.record()
@@ -39,8 +58,10 @@ class Sql:
     def protect(self, text: str) -> None:
         """Stream tables are written by refreshes only."""
         verb = first_word(text)
+        if any(_STORAGE in path for path in written_paths(text)):
+            raise _protected("the storage of a stream table", verb)
         for parts in written(text):
-            if any("_freshlake/streams" in part for part in parts):
+            if any(_STORAGE in part for part in parts):
                 raise _protected("the storage of a stream table", verb)
             table = self._stream_table(parts)
             if table is None:
@@ -48,6 +69,14 @@ class Sql:
             if verb in ("CREATE", "REPLACE"):
                 raise AlreadyExists(f"stream table {table.full_name.short} already exists", hint="choose another name")
             raise _protected(f"stream table {table.full_name.short}", verb)
+        self._protect_schema(dropped_schema(text))
+
+    def _protect_schema(self, schema: str | None) -> None:
+        inside = [t.full_name.short for t in self.engine.catalog.stream_tables() if t.schema == schema]
+        if inside:
+            raise StreamTableProtected(
+                f"schema {schema} holds stream tables: {', '.join(inside)}", hint="use DROP STREAM TABLE for them first"
+            )
 
     def _stream_table(self, parts: tuple[str, ...]) -> StreamTable | None:
         try:
@@ -57,47 +86,67 @@ class Sql:
         return self.engine.catalog.find(name)
 
     @contextmanager
-    def _stream_tables(self, text: str) -> Iterator[str]:
-        """Show the mentioned stream tables as temporary views while Spark analyzes the text."""
-        mentions = mentioned(text)
-        tables = [t for t in self.engine.catalog.stream_tables() if t.name in mentions and t.is_populated]
-        made = []
-        spark = self.engine.spark
+    def _shown(self, text: str, schema: str, inside: frozenset[TableName] = frozenset()) -> Iterator[str]:
+        """Show stream tables, and views that read them, as temporary views while Spark analyzes the text.
+
+        Temporary views have no schema: those of other schemas get names of their own, which the text then uses.
+        `inside` are the views whose text this is: a word there that equals their name is a column.
+        """
+        shown = self._states(text, inside)
+        own = {name: frame for name, frame in shown.items() if name.schema == schema}
+        foreign = {name: frame for name, frame in shown.items() if name.schema != schema}
+        views = {n.name: f for n, f in own.items()} | {_alias(n): f for n, f in foreign.items()}
+        names = {(n.schema, n.name): n.name for n in own} | {(n.schema, n.name): _alias(n) for n in foreign}
         try:
-            for table in tables:
-                frame = self.read(table)
-                for view in (table.name, _alias(table)):
-                    frame.createOrReplaceTempView(view)
-                    made.append(view)
-            yield _without_schema(text, tables)
+            for view, frame in views.items():
+                frame.createOrReplaceTempView(view)
+            yield renamed(text, names)
         finally:
-            for view in made:
-                spark.catalog.dropTempView(view)
+            for view in views:
+                self.engine.spark.catalog.dropTempView(view)
+
+    def _states(self, text: str, inside: frozenset[TableName]) -> dict[TableName, DataFrame]:
+        mentions = mentioned(text)
+        streams = self.engine.catalog.stream_tables()
+        states = {}
+        for table in (t for t in streams if t.name in mentions):
+            if table.is_populated:
+                states[table.full_name] = self.read(table)
+            else:
+                self._check_unread(text, table)
+        for view in self.names.views_over({t.full_name for t in streams}, text):
+            if view.name not in inside:
+                states[view.name] = self._analyzed(view, inside | {view.name})
+        return states
+
+    def _analyzed(self, view: RegisteredTable, inside: frozenset[TableName]) -> DataFrame:
+        schema = view.location or DEFAULT_SCHEMA
+        with self.names.in_schema(schema), self._shown(view.view_text or "", schema, inside) as rewritten:
+            return self.engine.spark.sql(rewritten)
+
+    def _check_unread(self, text: str, table: StreamTable) -> None:
+        """A word equal to the name of a table without data may be something else: Spark's parser knows."""
+        plan = self.engine.spark._jsparkSession.sessionState().sqlParser().parsePlan(text).toString()
+        if re.search(rf"UnresolvedRelation \[([\w, ]*, )?{table.name}\]", plan, re.I):
+            raise StreamTableNotPopulated(
+                f"stream table {table.full_name.short} has not been loaded yet", hint="refresh it first"
+            )
+
+    @contextmanager
+    def _kept(self, wanted: bool) -> Iterator[None]:
+        """A temporary view keeps the rows its stream tables have now; by text it would look for names that are gone."""
+        spark = self.engine.spark
+        if wanted:
+            spark.conf.set(_STORE_PLAN, "true")
+        try:
+            yield
+        finally:
+            if wanted:
+                spark.conf.unset(_STORE_PLAN)
 
 
-def _alias(table: StreamTable) -> str:
-    return f"__fl_{table.schema}__{table.name}"
-
-
-def _without_schema(text: str, tables: list[StreamTable]) -> str:
-    """Temporary views have no schema: `schema.table` becomes the view's own name, wherever it is written."""
-    by_name = {(t.schema, t.name): t for t in tables}
-    tokens, out, at = words(text), [], 0
-    i = 0
-    while i < len(tokens):
-        parts = name_at(tokens, i)
-        qualified = tuple(p.lower() for p in parts)
-        start = 1 if qualified[:1] == ("spark_catalog",) else 0
-        table = by_name.get(qualified[start : start + 2]) if len(qualified) - start >= 2 else None  # type: ignore[arg-type]
-        preceded = i > 0 and tokens[i - 1].text == "."
-        if table is not None and not preceded:
-            last = tokens[i + 2 * (start + 1)]
-            out += [text[at : tokens[i].start], f"`{_alias(table)}`"]
-            at = last.end
-            i += 2 * (start + 1) + 1
-            continue
-        i += 1
-    return "".join([*out, text[at:]])
+def _alias(name: TableName) -> str:
+    return f"__fl_{name.schema}__{name.name}"
 
 
 def _protected(what: str, verb: str) -> StreamTableProtected:
@@ -105,6 +154,8 @@ def _protected(what: str, verb: str) -> StreamTableProtected:
         "DROP": "use DROP STREAM TABLE",
         "ALTER": "use ALTER STREAM TABLE",
         "TRUNCATE": "change its sources, or drop and recreate it",
+        "OPTIMIZE": "use FOLD STREAM TABLE",
+        "VACUUM": "use fl.vacuum(name), which keeps what readers need",
     }
     return StreamTableProtected(
         f"{what} is written by its refreshes only",

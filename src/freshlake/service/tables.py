@@ -9,15 +9,23 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
-from freshlake.catalog.enums import Action, FoldPolicy, RefreshMode, SourceType, Status
+from freshlake.catalog.enums import Action, FoldPolicy, RefreshMode, Status
 from freshlake.catalog.names import TableName
 from freshlake.catalog.records import Dependency, NewStreamTable, StreamTable
 from freshlake.compiler.compile import CompiledQuery
-from freshlake.errors import AlreadyExists, FreshlakeError, InvalidArgument, NotDifferentiable, StreamTableInUse
+from freshlake.errors import (
+    AlreadyExists,
+    FreshlakeError,
+    InvalidArgument,
+    NotDifferentiable,
+    StreamTableInUse,
+    TableNotFound,
+)
 from freshlake.refresh import commit
 from freshlake.refresh.certify import certify
 from freshlake.refresh.choose import Decision
 from freshlake.refresh.definition import Builder, Definition, define
+from freshlake.refresh.edges import check_acyclic, edges_of, graph
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.recover import Heartbeat, adopt
 from freshlake.refresh.spark_errors import translated
@@ -25,6 +33,7 @@ from freshlake.refresh.worker import pinned_settings
 from freshlake.schedule.expression import parse_schedule
 from freshlake.schedule.graph import Graph
 from freshlake.service.names import Names
+from freshlake.storage.table import ChangeLogged
 
 _log = logging.getLogger("freshlake")
 
@@ -58,8 +67,8 @@ class Tables:
         settings = pinned_settings(self.engine.spark)
         compiled = self.engine.compile(definition, settings)
         self._check_mode(target, mode, compiled)
-        edges = self.edges(compiled)
-        self._check_cycle(target, edges)
+        edges = edges_of(self.engine.catalog, compiled)
+        check_acyclic(self.engine.catalog, target, edges)
         self._warn(target, definition)
         new = NewStreamTable(
             name=target,
@@ -68,7 +77,6 @@ class Tables:
             defining_query=definition.text,
             definition_kind=definition.kind,
             definition_reference=definition.reference,
-            fingerprint=compiled.fingerprint,
             schedule=declared,
             effective_schedule=declared,
             refresh_mode=mode,
@@ -76,14 +84,18 @@ class Tables:
             append_only=append_only,
             partition_by=self._partitions(partition_by, compiled),
             session_settings=settings,
-            output_schema=output_schema(compiled),
-            reasons=tuple({"code": r.code, "message": r.message, "hint": r.hint} for r in compiled.reasons),
+            **commit.meaning(compiled),
         )
-        table = self.engine.catalog.insert_stream_table(new)
-        try:
+        with self.engine.catalog.transaction():
+            table = self.engine.catalog.insert_stream_table(new)
             self.engine.catalog.replace_dependencies(table.id, edges)
+        try:
             if initialize:
                 self._populate(table, definition, compiled)
+            else:
+                # empty storage, so that other definitions can name the table before it is loaded
+                ChangeLogged.create(self.engine.layout.root(table, 1).path, commit.stored_schema(compiled.root))
+                self.names.show(table)
         except BaseException:
             self._remove(self.engine.catalog.get_by_id(table.id))
             raise
@@ -107,32 +119,12 @@ class Tables:
                     self.engine.refresh(upstream, {})
 
     def define(self, query: str | Builder) -> Definition:
-        definition = define(query)
-        self.names.ensure(definition.text if definition.reference is None else None)
-        return definition
+        return define(query)
 
     def schedule(self, text: str | None) -> str | None:
         """Checked and normalised; None means calculated from the readers."""
         parsed = parse_schedule(text, floor_seconds=self.engine.settings.min_schedule_seconds)
         return None if text is None or str(parsed).lower() == "calculated" else str(parsed)
-
-    def edges(self, compiled: CompiledQuery) -> tuple[Dependency, ...]:
-        edges = []
-        for source in compiled.sources:
-            is_stream = source.key.startswith("st:")
-            name = source.name or source.path
-            if is_stream:
-                name = str(self.engine.catalog.get_by_id(int(source.key[3:])).full_name)
-            edges.append(
-                Dependency(
-                    source_key=source.key,
-                    source_type=SourceType.STREAM_TABLE if is_stream else SourceType.TABLE,
-                    source_name=name.removeprefix("spark_catalog."),
-                    location=None if is_stream else source.path,
-                    columns_used=source.fields,
-                )
-            )
-        return tuple(edges)
 
     def _name(self, name: str) -> TableName:
         return TableName.parse(name, self.engine.spark.catalog.currentDatabase())
@@ -144,6 +136,10 @@ class Tables:
                 hint="use create_or_replace_stream_table to change it, or create_stream_table_if_not_exists",
             )
         self.names.ensure(target.name)
+        if not self.engine.spark.catalog.databaseExists(target.schema):
+            raise TableNotFound(
+                f"there is no schema {target.schema}", hint=f"create it first: CREATE SCHEMA {target.schema}"
+            )
         if self.engine.spark.catalog.tableExists(str(target)):
             raise AlreadyExists(f"a table or view named {target.short} already exists", hint="choose another name")
 
@@ -155,30 +151,17 @@ class Tables:
                 hint=compiled.reasons[0].hint,
             )
 
-    def _check_cycle(self, target: TableName, edges: Sequence[Dependency]) -> None:
-        graph = self.graph().with_table(str(target), [e.source_name for e in edges if e.stream_table_id is not None])
-        graph.check()
-
     def graph(self) -> Graph:
-        catalog = self.engine.catalog
-        tables = {t.id: t for t in catalog.stream_tables()}
-        return Graph.of(
-            {
-                str(tables[i].full_name): [
-                    str(tables[e.stream_table_id].full_name) if e.stream_table_id is not None else e.source_name
-                    for e in edges
-                    if e.stream_table_id is None or e.stream_table_id in tables
-                ]
-                for i, edges in catalog.all_dependencies().items()
-                if i in tables
-            }
-        )
+        return graph(self.engine.catalog)
 
     def _partitions(self, names: Sequence[str] | None, compiled: CompiledQuery) -> tuple[str, ...]:
         known = {c.label.lower() for c in compiled.output}
         for name in names or ():
             if name.lower() not in known:
-                raise InvalidArgument(f"partition column {name} is not in the query's output")
+                raise InvalidArgument(
+                    f"partition column {name} is not in the query's output",
+                    hint=f"use one of {', '.join(sorted(known))}",
+                )
         return tuple(names or ())
 
     def _warn(self, target: TableName, definition: Definition) -> None:
@@ -201,8 +184,8 @@ class Tables:
             return self.engine.catalog.update(table.id, **fields) if fields else table
         compiled = self.engine.compile(definition, table.session_settings)
         self._check_mode(table.full_name, mode, compiled)
-        edges = self.edges(compiled)
-        self._check_cycle(table.full_name, edges)
+        edges = edges_of(self.engine.catalog, compiled)
+        check_acyclic(self.engine.catalog, table.full_name, edges)
         return self._redefine(table, definition, compiled, edges, fields)
 
     def _checked(self, changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -247,13 +230,20 @@ class Tables:
                     "defining_query": definition.text,
                     "definition_kind": definition.kind,
                     "definition_reference": definition.reference,
-                    "fingerprint": compiled.fingerprint,
-                    "output_schema": output_schema(compiled),
-                    "reasons": tuple({"code": r.code, "message": r.message, "hint": r.hint} for r in compiled.reasons),
+                    **commit.meaning(compiled),
                 }
                 decision = Decision(Action.REINITIALIZE, "query-altered", None, {"sources": {}})
                 work = commit.Work(
-                    engine, current, lease, refresh.refresh_id, decision, spans, compiled, lambda _: None, changes
+                    engine,
+                    current,
+                    lease,
+                    refresh.refresh_id,
+                    decision,
+                    spans,
+                    compiled,
+                    engine.reached,
+                    changes,
+                    edges,
                 )
                 try:
                     with translated():
@@ -263,7 +253,6 @@ class Tables:
                         refresh.refresh_id, error, max_consecutive_errors=engine.settings.max_consecutive_errors
                     )
                     raise
-                engine.catalog.replace_dependencies(table.id, edges)
         finally:
             engine.catalog.release_lease(lease)
         engine.forget(table)
@@ -320,10 +309,3 @@ class Tables:
         self.engine.forget(table)
         self.engine.ddl += 1
         shutil.rmtree(self.engine.layout.folder(table.storage_id), ignore_errors=True)
-
-
-def output_schema(compiled: CompiledQuery) -> dict[str, Any]:
-    """The visible columns as a Spark schema."""
-    schema = commit.stored_schema(compiled.root)
-    visible = {c.field for c in compiled.root.visible}
-    return {"type": "struct", "fields": [f.jsonValue() for f in schema if f.name in visible]}

@@ -155,18 +155,17 @@ def _join_running(context: SparkContext, warehouse: Path, chosen: dict[str, str]
     jvm: Any = context._jvm
     options = jvm.java.util.HashMap()
     options.put("spark.sql.warehouse.dir", str(warehouse.resolve()))
-    session = own_catalog(
-        SparkSession(context, jvm.org.apache.spark.sql.classic.SparkSession(context._jsc.sc(), options))
-    )
+    own = jvm.org.apache.spark.sql.classic.SparkSession(context._jsc.sc(), options)
+    # The first session's listener records every execution already; one more per lake would only repeat it.
+    listener = own.sharedState().statusStore().listener()
+    if listener.isDefined():
+        context._jsc.sc().removeSparkListener(listener.get())
+    session = own_catalog(SparkSession(context, own))
     check(session)
     for name, value in {**tuning(), **chosen}.items():
         if session.conf.isModifiable(name):
             session.conf.set(name, value)
     return session
-
-
-def _jvm(context: SparkContext) -> Any:
-    return context._jvm
 
 
 def _start_failed(error: Exception, log: Path) -> SparkStartFailed:

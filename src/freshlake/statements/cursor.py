@@ -115,7 +115,9 @@ class Cursor:
         place = f"line {line}, column {token.start - begin + 1}"
         around = self._text[begin : token.start][-60:] + ">>>" + self._text[token.start :].split("\n", 1)[0][:60]
         return InvalidStatement(
-            f"syntax error at {place}: expected {expected}, found {_found(token)}", detail=around.strip()
+            f"syntax error at {place}: expected {expected}, found {_found(token)}",
+            detail=around.strip(),
+            hint="correct the statement at >>> and try again; nothing was changed",
         )
 
     def _at_symbol(self, symbol: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from freshlake.statements.tokens import Kind, Token, tokenize, value_of
 
 _OPENERS = {
@@ -14,8 +16,16 @@ _OPENERS = {
     "DROP": {"TABLE", "VIEW", "IF", "EXISTS", "TEMPORARY"},
     "CREATE": {"OR", "REPLACE", "TEMP", "TEMPORARY", "GLOBAL", "EXTERNAL", "TABLE", "VIEW", "IF", "NOT", "EXISTS"},
     "REPLACE": {"TABLE"},
+    "COPY": {"INTO"},
+    "OPTIMIZE": set(),
+    "REORG": {"TABLE"},
+    "RESTORE": {"TABLE", "TO"},
+    "VACUUM": set(),
 }
 _WRITES_TABLE = {"ALTER", "DROP", "CREATE", "REPLACE", "TRUNCATE"}
+
+# A path in quotes is a place to write to after these.
+_BEFORE_PATH = {"LOCATION", "DIRECTORY", "PATH", "VACUUM", "OPTIMIZE"}
 
 DDL = frozenset({"CREATE", "DROP", "ALTER", "REPLACE"})
 
@@ -52,6 +62,33 @@ def written(text: str) -> tuple[tuple[str, ...], ...]:
         if name:
             found.append(name)
     return tuple(found)
+
+
+def written_paths(text: str) -> tuple[str, ...]:
+    """Folders, given as strings, that the statement makes a table of or writes to."""
+    tokens = words(text)
+    pairs = pairwise(tokens)
+    return tuple(value_of(t) for before, t in pairs if t.kind is Kind.STRING and before.word in _BEFORE_PATH)
+
+
+def dropped_schema(text: str) -> str | None:
+    """The schema that the statement drops."""
+    tokens = words(text)
+    if len(tokens) < 2 or tokens[0].word != "DROP" or tokens[1].word not in ("SCHEMA", "DATABASE", "NAMESPACE"):
+        return None
+    at = 4 if [t.word for t in tokens[2:4]] == ["IF", "EXISTS"] else 2
+    parts = name_at(tokens, at)
+    return parts[-1].lower() if parts else None
+
+
+def defines_view(text: str) -> str | None:
+    """PERMANENT or TEMPORARY when the statement makes or changes a view, otherwise None."""
+    start = [t.word for t in words(text)[:6]]
+    if start[:2] == ["ALTER", "VIEW"]:
+        return "PERMANENT"
+    if start[:1] != ["CREATE"] or "VIEW" not in start:
+        return None
+    return "TEMPORARY" if {"TEMP", "TEMPORARY"} & set(start[: start.index("VIEW")]) else "PERMANENT"
 
 
 def _starts_clause(tokens: list[Token], i: int) -> bool:

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from freshlake.errors import CommitConflict, FreshlakeError, LeaseLost
+from freshlake.errors import CommitConflict, LeaseLost
 from freshlake.storage.certificate import Certificate, Note, NoteKind
 from freshlake.storage.layout import VERSION, nested_names_differ, to_stored
 from freshlake.storage.log import Log
@@ -43,21 +43,23 @@ class Staged:
     deleted: int
 
 
-def append(
-    spark: SparkSession | None, path: str, stored: StructType, delta: Relation, ours: Certificate
-) -> Certificate:
+def append(spark: SparkSession, path: str, stored: StructType, delta: Relation, ours: Certificate) -> Certificate:
     """Commit a consolidated batch as version `ours.version`; repeating the same refresh changes nothing."""
     log = Log(path)
     if (done := already_committed(log, ours)) is not None:
         return done
-    last = log.last_certificate()
     staged = stage(spark, log.table, stored, delta, ours.version)
-    final = replace(
-        ours,
-        rows_inserted=staged.inserted,
-        rows_deleted=staged.deleted,
-        row_count=_row_count(ours, last, staged),
-    )
+    try:
+        return _commit(log, staged, ours)
+    except CommitConflict:
+        # A clean-up came in between, or another refresh: only the latter is a conflict, and is found now.
+        log = Log(path)
+        return already_committed(log, ours) or _commit(log, staged, ours)
+
+
+def _commit(log: Log, staged: Staged, ours: Certificate) -> Certificate:
+    count = _row_count(ours, log.last_certificate(), staged)
+    final = replace(ours, rows_inserted=staged.inserted, rows_deleted=staged.deleted, row_count=count)
     log.commit(staged.actions, Note(NoteKind.REFRESH, final), head=ours.version)
     return confirm(log, final)
 
@@ -78,13 +80,11 @@ def confirm(log: Log, ours: Certificate) -> Certificate:
     return _settle(log.certificate(ours.version), ours)
 
 
-def stage(spark: SparkSession | None, table: DeltaTable, stored: StructType, delta: Relation, version: int) -> Staged:
+def stage(spark: SparkSession, table: DeltaTable, stored: StructType, delta: Relation, version: int) -> Staged:
     """Write the rows as files of one version, by the driver when it holds them and can write their types."""
     if delta.arrow is not None and driver_readable(stored) and not nested_names_differ(stored):
         return _stage_arrow(table, stored, delta.arrow, version)
-    if spark is None:
-        raise FreshlakeError("writing these rows needs Spark")
-    return _stage_frame(spark, table, stored, delta.dataframe(spark), version)
+    return _stage_frame(table, stored, delta.dataframe(spark), version)
 
 
 def _settle(found: Certificate, ours: Certificate) -> Certificate:
@@ -119,7 +119,7 @@ def _stage_arrow(table: DeltaTable, stored: StructType, rows: pa.Table, version:
     return Staged(() if action is None else (action,), *totals(rows))
 
 
-def _stage_frame(spark: SparkSession, table: DeltaTable, stored: StructType, frame: DataFrame, version: int) -> Staged:
+def _stage_frame(table: DeltaTable, stored: StructType, frame: DataFrame, version: int) -> Staged:
     relative = f"{VERSION}={version}/{uuid.uuid4()}"
     seen = Observation()
     counted = to_stored(frame, stored).observe(
@@ -127,6 +127,7 @@ def _stage_frame(spark: SparkSession, table: DeltaTable, stored: StructType, fra
         F.coalesce(F.sum(F.greatest(F.col(WEIGHT), F.lit(0))), F.lit(0)).alias("inserted"),
         F.coalesce(F.sum(F.greatest(-F.col(WEIGHT), F.lit(0))), F.lit(0)).alias("deleted"),
     )
+    spark = frame.sparkSession
     writers = max(_MIN_WRITERS, spark.sparkContext.defaultParallelism)
     with _setting(spark, _WHOLE_VARIANTS, "false"):
         counted.coalesce(writers).write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(

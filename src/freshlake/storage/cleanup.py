@@ -26,8 +26,8 @@ def rollback(path: str, upto: int) -> None:
         return
     certificate = log.certificate(upto) if upto > 0 else None
     note = Note(NoteKind.ROLLBACK, certificate)
-    floor = min(log.floor, upto)
-    log.commit(_removals(log.files(floor if upto < log.floor else upto, log.head)), note, head=upto, floor=floor)
+    # An orphan load moved the floor; what it loaded does not count any more.
+    log.commit(_removals(log.stored_files(upto, log.head)), note, head=upto, floor=min(log.floor, upto))
 
 
 def cleanup(path: str, keep_after: int, folded: int) -> int:
@@ -35,8 +35,15 @@ def cleanup(path: str, keep_after: int, folded: int) -> int:
 
     `folded` is that of the oldest fold point still in use, so nothing is dropped that a reader has to add to a base.
     """
+    try:
+        return _cleanup(path, min(keep_after, folded))
+    except CommitConflict:  # a refresh came in between
+        return _cleanup(path, min(keep_after, folded))
+
+
+def _cleanup(path: str, upto: int) -> int:
     log = Log(path)
-    upto = min(keep_after, folded, log.head)
+    upto = min(upto, log.head)
     if upto <= log.floor:
         return 0
     files = log.files(log.floor, upto)

@@ -54,8 +54,12 @@ class Log:
         return self.table.transaction_version(self._floor_id) or 0
 
     def files(self, after: int, upto: int) -> tuple[LogFile, ...]:
-        """The files of versions in (after, upto]."""
+        """The files of versions in (after, upto], which must all be here."""
         self._check_range(after, upto)
+        return self.stored_files(after, upto)
+
+    def stored_files(self, after: int, upto: int) -> tuple[LogFile, ...]:
+        """What there is of versions in (after, upto]."""
         actions = pa.table(self.table.get_add_actions(flatten=True))
         if not actions.num_rows:
             return ()

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
 from freshlake.errors import InvalidArgument, SourceError, StorageMissing
 from freshlake.storage.changes import log_rows, netted, stored_delta
@@ -27,6 +26,7 @@ from freshlake.storage.relation import WEIGHT, Relation, weighted
 from freshlake.storage.scan import DataFile, KeyFilter, Snapshot, open_snapshot, prune, read_files
 from freshlake.storage.scan import read as read_snapshot
 from freshlake.storage.scan.columns import quoted
+from freshlake.storage.scan.conditions import condition
 from freshlake.storage.scan.prune import prunable, prune_files
 
 _MAX_LITERALS = 1000
@@ -186,32 +186,12 @@ def restrict(frame: DataFrame, schema: StructType, keys: Sequence[KeyFilter]) ->
     """Rows that may have the keys. Base and log must be restricted alike, or removals would lack their rows."""
     for key in keys:
         if _is_applied(schema, key):
-            frame = frame.filter(_condition(schema[key.column], key))
+            frame = frame.filter(condition(schema[key.column], key, _MAX_LITERALS))
     return frame
 
 
 def _is_applied(schema: StructType, key: KeyFilter) -> bool:
     return prunable(schema[key.column], [value for value in key.values if value is not None])
-
-
-def _condition(field: StructField, key: KeyFilter) -> str:
-    """As text, because a thousand literals made one by one take longer than the query."""
-    column = quoted(field.name)
-    values = [value for value in key.values if value is not None]
-    terms = []
-    if len(values) > _MAX_LITERALS:
-        terms.append(f"{column} BETWEEN {_literal(field, min(values))} AND {_literal(field, max(values))}")
-    elif values:
-        terms.append(f"{column} IN ({', '.join(_literal(field, value) for value in values)})")
-    if key.has_null or len(values) < len(key.values):
-        terms.append(f"{column} IS NULL")
-    return " OR ".join(terms) or "false"
-
-
-def _literal(field: StructField, value: Any) -> str:
-    # The bytes of a string need no escaping; the text of the other types has no quotes.
-    text = f"X'{value.encode().hex()}'" if isinstance(value, str) else f"'{value}'"
-    return f"CAST({text} AS {field.dataType.simpleString()})"
 
 
 def stored_columns(stored: StructType, columns: Sequence[str] | None) -> list[str]:

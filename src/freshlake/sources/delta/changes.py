@@ -45,7 +45,7 @@ def read_changes(
     """The weighted rows of a net change in the given columns."""
     wanted = chosen(schema, columns)
     target = weighted(visible(wanted))
-    if not net.files and not net.change_files:
+    if not net:
         return Relation.empty(target)
     stored = wanted if wanted.fields else StructType(schema.fields[:1])  # rows without columns cannot be counted
     if on_driver and driver_readable(stored):

@@ -47,6 +47,9 @@ class NetChange:
     change_files: tuple[DataFile, ...] = ()
     insert_only: bool = True
 
+    def __bool__(self) -> bool:
+        return bool(self.files or self.change_files)
+
     @property
     def bytes(self) -> int:
         """What must be read."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -16,6 +17,7 @@ from freshlake.errors import (
     SourceNotDelta,
     SourceReplaced,
     SourceSchemaChanged,
+    SourceUnreadable,
 )
 from freshlake.sources.delta.changes import Limits, read_changes
 from freshlake.sources.delta.difference import has_change_feed, read_difference, read_feed
@@ -54,6 +56,16 @@ class DeltaSource:
 
     def head(self) -> Position:
         """The newest commit; two file lookups when nothing changed."""
+        try:
+            return self._head()
+        except PermissionError as error:
+            raise SourceUnreadable(
+                f"source {self.name} may not be read",
+                detail=str(error),
+                hint=f"allow this user to read the folder {self.path}",
+            ) from error
+
+    def _head(self) -> Position:
         seen = self._seen
         if seen is not None and seen.stamp is not None and self._log.stamp(seen.position.version) == seen.stamp:
             version = self._log.after(seen.position.version)
@@ -110,10 +122,15 @@ class DeltaSource:
         files = LogFiles(self.path, commits, partial(self._open, start), names)
         net = net_change(files)
         self._require(net.paths())
-        if net.bytes and not self._readable_alone(start, after, commits, net, columns):
+        if net and not self._readable_alone(start, after, commits, net, columns):
             return self._whole_changes(spark, self._open(start), after, commits, columns)
         on_driver = self._limits.allow(net, changed_rows(files))
-        return read_changes(spark, net, after.schema, columns, on_driver)
+        try:
+            return read_changes(spark, net, after.schema, columns, on_driver)
+        except FileNotFoundError as error:  # removed since it was looked for
+            raise self._lost(str(error)) from error
+        except pa.ArrowInvalid as error:
+            raise SourceUnreadable(f"a file of source {self.name} is damaged", detail=str(error)) from error
 
     def _readable_alone(
         self,
@@ -124,7 +141,8 @@ class DeltaSource:
         columns: Sequence[str] | None,
     ) -> bool:
         """Whether each file of the range can be read by itself, in the columns of the end."""
-        if after.opaque or not (is_local(self.path) or not any(change.vectors for change in net.files)):
+        remote_vectors = not is_local(self.path) and any(change.vectors for change in net.files)
+        if after.opaque or remote_vectors:
             return False
         if all(commit.metadata is None and commit.protocol is None for commit in commits):
             return True

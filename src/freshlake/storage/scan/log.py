@@ -107,7 +107,7 @@ class TransactionLog:
                 return os.listdir(self._folder)
             selector = pa_fs.FileSelector(self._folder, allow_not_found=True)
             return [info.base_name for info in self._remote.get_file_info(selector)]
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
 
     @cached_property

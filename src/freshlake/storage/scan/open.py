@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -44,6 +45,8 @@ _KNOWN_FEATURES = frozenset(
 _PARTITION_TYPES = (
     BooleanType | ByteType | ShortType | IntegerType | LongType | DecimalType | DateType | StringType | TimestampNTZType
 )
+# delta-rs takes such a path for the decoded one, and would read another table if there is one.
+_ENCODED = re.compile(r"%[0-9A-Fa-f]{2}")
 _CACHED_SNAPSHOTS = 32
 # Deleted rows are left out by a join with their positions; more of them are the Delta reader's work.
 _MAX_DELETED = 200_000
@@ -64,13 +67,15 @@ def open_snapshot(path: str, version: int | None = None) -> Snapshot:
 
 @lru_cache(maxsize=_CACHED_SNAPSHOTS)
 def _load(location: str, version: int, _stamp: Stamp) -> Snapshot:
+    if _ENCODED.search(location):
+        return _without_delta_rs(location, version, "a path with an encoded character")
     try:
         table = DeltaTable(location, version=version)
         schema = StructType.fromJson(json.loads(table.schema().to_json()))
     except TableNotFoundError as error:
         raise _no_table(location) from error
     except DeltaError as error:
-        return _without_delta_rs(location, version, error)
+        return _without_delta_rs(location, version, str(error).splitlines()[0])
     return _snapshot(location, table, schema)
 
 
@@ -80,14 +85,13 @@ def _no_table(location: str) -> FreshlakeError:
     return SourceNotDelta(f"{location} is not a Delta table")
 
 
-def _without_delta_rs(location: str, version: int, error: DeltaError) -> Snapshot:
-    """A table with features that delta-rs does not know: only Spark's Delta reader may read it."""
+def _without_delta_rs(location: str, version: int, reason: str) -> Snapshot:
+    """A table that delta-rs cannot open, such as one with newer features: only Spark's Delta reader may read it."""
     metadata = TransactionLog(location).metadata(version)
     if metadata is None:
-        raise SourceHistoryLost(f"version {version} of {location} is not available", detail=str(error)) from error
+        raise SourceHistoryLost(f"version {version} of {location} is not available", detail=reason)
     schema = StructType.fromJson(json.loads(metadata["schemaString"]))
     partition_columns = tuple(metadata.get("partitionColumns") or ())
-    reason = str(error).splitlines()[0]
     return Snapshot(location, version, metadata["id"], schema, partition_columns, (), reason, None, opaque=True)
 
 

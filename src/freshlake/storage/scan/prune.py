@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -99,7 +100,8 @@ def _keeps_range(file: DataFile, name: str, ordered: Sequence[Any]) -> bool:
     low, high = file.minimum.get(name), file.maximum.get(name)
     if low is None or high is None:
         return True
-    return any(low <= value and _not_above(value, high) for value in ordered)
+    first = bisect_left(ordered, low)  # if this one is above the file, so are all after it
+    return first < len(ordered) and _not_above(ordered[first], high)
 
 
 def _not_above(value: Any, high: Any) -> bool:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
 from freshlake.errors import SourceUnreadable
 from freshlake.storage.scan.columns import chosen, quoted
+from freshlake.storage.scan.conditions import condition
 from freshlake.storage.scan.file_list import read_files
 from freshlake.storage.scan.files import KeyFilter, Snapshot
 from freshlake.storage.scan.prune import prunable, prune
 
 # More literals than this are slower to plan than the rows they leave out are to read.
-_MAX_LITERALS = 1000
+_MAX_LITERALS = 200
 
 
 def read(
@@ -49,28 +49,14 @@ def _references(wanted: StructType) -> list[Column]:
 
 def _filtered(frame: DataFrame, schema: StructType, keys: Sequence[KeyFilter]) -> DataFrame:
     for key in keys:
-        condition = _condition(schema, key)
-        frame = frame if condition is None else frame.filter(condition)
+        text = _condition(schema, key)
+        frame = frame if text is None else frame.filter(text)
     return frame
 
 
-def _condition(schema: StructType, key: KeyFilter) -> Column | None:
+def _condition(schema: StructType, key: KeyFilter) -> str | None:
     field = next((f for f in schema if f.name.lower() == key.column.lower()), None)
     values = [value for value in key.values if value is not None]
     if field is None or not prunable(field, values):
         return None
-    column = F.col(quoted(field.name))
-    condition = _among(column, field, values)
-    return condition | column.isNull() if key.has_null or len(values) < len(key.values) else condition
-
-
-def _among(column: Column, field: StructField, values: list[Any]) -> Column:
-    if not values:
-        return F.lit(False)
-    if len(values) > _MAX_LITERALS:
-        return column.between(_literal(field, min(values)), _literal(field, max(values)))
-    return column.isin([_literal(field, value) for value in values])
-
-
-def _literal(field: StructField, value: Any) -> Column:
-    return F.lit(str(value)).cast(field.dataType)
+    return condition(field, key, _MAX_LITERALS)

@@ -1,0 +1,54 @@
+"""What a compiled query reads, as edges of the graph; a definition that would read itself is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from freshlake.catalog.enums import SourceType
+from freshlake.catalog.names import TableName
+from freshlake.catalog.records import Dependency
+from freshlake.catalog.store import Catalog
+from freshlake.compiler.compile import CompiledQuery
+from freshlake.schedule.graph import Graph
+
+
+def edges_of(catalog: Catalog, compiled: CompiledQuery) -> tuple[Dependency, ...]:
+    """One edge per source, with the columns that are read."""
+    edges = []
+    for source in compiled.sources:
+        is_stream = source.key.startswith("st:")
+        name = source.name or source.path
+        if is_stream:
+            name = str(catalog.get_by_id(int(source.key[3:])).full_name)
+        edges.append(
+            Dependency(
+                source_key=source.key,
+                source_type=SourceType.STREAM_TABLE if is_stream else SourceType.TABLE,
+                source_name=name.removeprefix("spark_catalog."),
+                location=None if is_stream else source.path,
+                columns_used=source.fields,
+            )
+        )
+    return tuple(edges)
+
+
+def graph(catalog: Catalog) -> Graph:
+    """All stream tables with what they read, by full name."""
+    tables = {t.id: t for t in catalog.stream_tables()}
+    return Graph.of(
+        {
+            str(tables[i].full_name): [
+                str(tables[e.stream_table_id].full_name) if e.stream_table_id is not None else e.source_name
+                for e in edges
+                if e.stream_table_id is None or e.stream_table_id in tables
+            ]
+            for i, edges in catalog.all_dependencies().items()
+            if i in tables
+        }
+    )
+
+
+def check_acyclic(catalog: Catalog, target: TableName, edges: Sequence[Dependency]) -> None:
+    """Raises CycleDetected when `target` would read itself through these edges."""
+    reads = [e.source_name for e in edges if e.stream_table_id is not None]
+    graph(catalog).with_table(str(target), reads).check()

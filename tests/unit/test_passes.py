@@ -1,0 +1,221 @@
+"""The passes keep the meaning of a plan: what they may move, and what they must leave where it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from freshlake.compiler import plan as p
+from freshlake.compiler.passes import drop_sorts, flatten_joins, prune_columns
+from freshlake.compiler.restrict import prune_by, restrict
+from freshlake.compiler.walk import nodes
+
+
+def scan(source: str, *fields: str) -> p.Scan:
+    return p.Scan(tuple(p.Column(f"{source}_{f}", "long") for f in fields), source, fields)
+
+
+A, B, C = scan("a", "k", "x"), scan("b", "k", "y"), scan("c", "k", "z")
+
+
+def join(*inputs: p.Plan, on: tuple[p.Expr, ...] = ()) -> p.InnerJoin:
+    return p.InnerJoin(tuple(c for i in inputs for c in i.columns), inputs, on)
+
+
+def equal(left: str, right: str) -> p.Expr:
+    return p.Expr(f"{left} = {right}", (left, right), equality=(left, right))
+
+
+def where(child: p.Plan, *conditions: p.Expr) -> p.Filter:
+    return p.Filter(child.columns, child, conditions)
+
+
+def keep(child: p.Plan, *names: str) -> p.Project:
+    return p.project(child, [p.Item(n) for n in names])
+
+
+def of_kind(plan: p.Plan, kind: type[p.Plan]) -> list[p.Plan]:
+    return [n for n in nodes(plan) if isinstance(n, kind)]
+
+
+AB, BC = equal("a_k", "b_k"), equal("b_k", "c_k")
+ON_A, ON_B = p.text("a_x > 1", "a_x"), p.text("b_y is null", "b_y")
+
+
+class TestFlattenJoins:
+    def test_nested_joins_become_one(self) -> None:
+        flat = flatten_joins(join(join(A, B, on=(AB,)), C, on=(BC,)))
+        assert isinstance(flat, p.InnerJoin)
+        assert (flat.inputs, flat.on) == ((A, B, C), (AB, BC))
+
+    def test_a_condition_on_one_input_moves_onto_it(self) -> None:
+        flat = flatten_joins(where(join(A, B, on=(AB,)), ON_B, ON_A))
+        assert isinstance(flat, p.InnerJoin)
+        assert (flat.inputs, flat.on) == ((where(A, ON_A), where(B, ON_B)), (AB,))
+
+    def test_joins_are_found_below_projections_that_only_drop_columns(self) -> None:
+        flat = flatten_joins(join(keep(join(A, B, on=(AB,)), "a_x", "b_k"), C, on=(BC,)))
+        (only,) = of_kind(flat, p.InnerJoin)
+        assert only.children == (A, B, C)
+        assert flat.names == ("a_x", "b_k", "c_k", "c_z")
+
+    def test_a_computed_column_keeps_its_projection(self) -> None:
+        computed = p.project(join(A, B, on=(AB,)), [p.Item("sum", p.text("a_x + b_y", "a_x", "b_y"))])
+        flat = flatten_joins(join(computed, C))
+        assert len(of_kind(flat, p.InnerJoin)) == 2
+
+    def test_a_filter_does_not_move_below_the_column_it_reads(self) -> None:
+        computed = p.project(A, [p.Item("twice", p.text("a_x * 2", "a_x")), p.Item("a_k")])
+        reads_new = where(computed, p.text("twice > 2", "twice"))
+        assert flatten_joins(reads_new) == reads_new
+        moved = flatten_joins(where(computed, p.text("a_k > 2", "a_k")))
+        assert isinstance(moved, p.Project)
+        assert isinstance(moved.child, p.Filter)
+
+    def test_a_filter_does_not_move_below_an_aggregate(self) -> None:
+        total = p.Aggregate((p.Column("a_k", "long"),), A, (p.Item("a_k"),), ())
+        having = where(total, p.text("a_k > 2", "a_k"))
+        assert flatten_joins(having) == having
+
+    def test_two_readings_of_one_plan_do_not_mix_their_columns(self) -> None:
+        """Both sides of a self join of a common table expression have the same columns inside."""
+        inner = join(A, B, on=(AB,))
+        left = p.project(inner, [p.Item("l", p.column_expr("a_x"))])
+        right = p.project(inner, [p.Item("r", p.column_expr("a_x"))])
+        flat = flatten_joins(join(left, right, on=(equal("l", "r"),)))
+        assert isinstance(flat, p.InnerJoin)
+        assert [i.names for i in flat.inputs] == [("l",), ("r",)]
+
+    def test_inputs_whose_columns_would_clash_stay_apart(self) -> None:
+        twice = join(keep(join(A, B), "a_x"), keep(join(A, C), "a_k"))
+        names = [n for i in flatten_joins(twice).children for n in i.names]
+        assert len(names) == len(set(names))
+
+    def test_a_condition_without_columns_is_kept(self) -> None:
+        never = p.text("1 = 2")
+        flat = flatten_joins(where(join(A, B), never))
+        assert isinstance(flat, p.InnerJoin)
+        assert flat.on == (never,)
+
+
+class TestPruneColumns:
+    def test_scans_keep_what_is_read(self) -> None:
+        pruned = prune_columns(keep(where(A, ON_A), "a_k"))
+        (leaf,) = of_kind(pruned, p.Scan)
+        assert leaf.names == ("a_k", "a_x")
+        (leaf,) = of_kind(prune_columns(keep(A, "a_x")), p.Scan)
+        assert isinstance(leaf, p.Scan)
+        assert (leaf.names, leaf.fields) == (("a_x",), ("x",))
+
+    def test_join_conditions_are_read(self) -> None:
+        pruned = prune_columns(keep(join(A, B, on=(AB,)), "a_x"))
+        assert [s.names for s in of_kind(pruned, p.Scan)] == [("a_k", "a_x"), ("b_k",)]
+
+    def test_a_table_that_is_only_counted_keeps_one_column(self) -> None:
+        pruned = prune_columns(keep(join(A, B), "a_x"))
+        assert [s.names for s in of_kind(pruned, p.Scan)] == [("a_x",), ("b_k",)]
+
+    def test_group_keys_stay_though_nobody_reads_them(self) -> None:
+        count = p.Call("n", "Count", "count(1)", "long", slot=0)
+        top = p.Call("m", "Max", "max(a_x)", "long", slot=1, columns=("a_x",))
+        total = p.Aggregate(
+            (p.Column("a_k", "long"), p.Column("n", "long"), p.Column("m", "long")), A, (p.Item("a_k"),), (count, top)
+        )
+        pruned = prune_columns(keep(total, "n"))
+        (kept,) = of_kind(pruned, p.Aggregate)
+        assert isinstance(kept, p.Aggregate)
+        assert (kept.keys, kept.calls, kept.names) == ((p.Item("a_k"),), (count,), ("a_k", "n"))
+        assert of_kind(pruned, p.Scan)[0].names == ("a_k",)
+
+    def test_union_branches_lose_the_same_places(self) -> None:
+        union = p.Union((p.Column("u", "long"), p.Column("v", "long")), (A, keep(B, "b_y", "b_k")))
+        pruned = prune_columns(keep(union, "v"))
+        (kept,) = of_kind(pruned, p.Union)
+        assert kept.names == ("v",)
+        assert [c.names for c in kept.children] == [("a_x",), ("b_k",)]
+
+    def test_operators_without_a_rule_keep_everything(self) -> None:
+        window = p.Window((*A.columns, p.Column("r", "long")), A, (p.Item("r", p.text("rank()")),), (), ())
+        assert of_kind(prune_columns(keep(window, "r")), p.Scan) == [A]
+
+
+class TestDropSorts:
+    def test_order_alone_means_nothing_for_a_bag(self) -> None:
+        ordered = p.Sort(A.columns, A, (p.text("a_x", "a_x"),), True)
+        assert drop_sorts(where(ordered, ON_A)) == where(A, ON_A)
+
+    def test_order_below_a_limit_stays(self) -> None:
+        top = p.Limit(A.columns, p.Sort(A.columns, A, (p.text("a_x", "a_x"),), True), p.text("3"))
+        assert drop_sorts(top) == top
+
+
+def state(of: p.Scan) -> p.State:
+    return p.State(of.columns, of.source, of.fields, p.When.AFTER)
+
+
+KEYS = p.Ref((p.Column("k", "long"),), "s1")
+
+
+def hints(plan: p.Plan) -> dict[str, list[tuple[str, str]]]:
+    """Leaf → the (field, key) pairs it is restricted by."""
+    return {n.of: [(h.field, h.key) for h in n.prune] for n in nodes(plan) if isinstance(n, p.State)}
+
+
+class TestRestrict:
+    def test_the_keys_are_always_applied_on_top(self) -> None:
+        for plan in (state(A), keep(state(A), "a_k"), join(state(A), state(B), on=(AB,))):
+            top = restrict(plan, KEYS, [("a_k", "k")])
+            assert isinstance(top, p.SemiJoin)
+            assert (top.names, top.inputs[1], top.pairs) == (plan.names, KEYS, (("a_k", "k"),))
+
+    def test_no_keys_restrict_nothing(self) -> None:
+        assert restrict(state(A), KEYS, []) == state(A)
+
+    def test_keys_reach_a_leaf_through_filters_and_copied_columns(self) -> None:
+        renamed = p.project(where(state(A), ON_A), [p.Item("g", p.column_expr("a_k"))])
+        assert hints(restrict(renamed, KEYS, [("g", "k")])) == {"a": [("k", "k")]}
+
+    def test_keys_stop_at_a_computed_column(self) -> None:
+        computed = p.project(state(A), [p.Item("g", p.text("a_k % 2", "a_k"))])
+        restricted = restrict(computed, KEYS, [("g", "k")])
+        assert hints(restricted) == {"a": []}
+        assert len(of_kind(restricted, p.SemiJoin)) == 1
+
+    def test_an_equality_carries_keys_to_the_other_side(self) -> None:
+        restricted = restrict(join(state(A), state(B), on=(AB,)), KEYS, [("a_k", "k")])
+        assert hints(restricted) == {"a": [("k", "k")], "b": [("k", "k")]}
+
+    @pytest.mark.parametrize("sign", ["<=>", "<", "<>"])
+    def test_other_conditions_do_not(self, sign: str) -> None:
+        tie = p.Expr(f"a_k {sign} b_k", ("a_k", "b_k"))
+        restricted = restrict(join(state(A), state(B), on=(tie,)), KEYS, [("a_k", "k")])
+        assert hints(restricted) == {"a": [("k", "k")], "b": []}
+
+    def test_all_branches_of_a_union_are_restricted_by_position(self) -> None:
+        union = p.Union((p.Column("u", "long"), p.Column("v", "long")), (state(A), keep(state(B), "b_y", "b_k")))
+        assert hints(restrict(union, KEYS, [("u", "k")])) == {"a": [("k", "k")], "b": [("y", "k")]}
+
+    def test_keys_stop_above_an_aggregate(self) -> None:
+        total = p.Aggregate((p.Column("a_k", "long"),), state(A), (p.Item("a_k"),), ())
+        assert hints(restrict(total, KEYS, [("a_k", "k")])) == {"a": []}
+
+
+class TestPruneBy:
+    DELTA = p.Delta((*A.columns, p.Column(p.WEIGHT, "long")), "a", A.fields)
+
+    def test_a_change_hints_the_inputs_it_is_joined_with(self) -> None:
+        pruned = prune_by([self.DELTA, state(B), state(C)], 0, (AB, BC))
+        assert [hints(i) for i in pruned[1:]] == [{"b": [("k", "k")]}, {"c": []}]
+        (leaf,) = of_kind(pruned[1], p.State)
+        assert isinstance(leaf, p.State)
+        assert leaf.prune[0].ref == "delta:a:k,x"
+
+    def test_the_changed_input_itself_is_left_alone(self) -> None:
+        assert prune_by([self.DELTA, state(B)], 0, (AB,))[0] is self.DELTA
+
+    def test_a_computed_key_gives_no_hint(self) -> None:
+        computed = p.project(self.DELTA, [p.Item("a_k", p.text("a_x + 1", "a_x"))])
+        assert hints(prune_by([computed, state(B)], 0, (AB,))[1]) == {"b": []}
+
+    def test_only_plain_equalities_give_hints(self) -> None:
+        tie = p.Expr("a_k <=> b_k", ("a_k", "b_k"))
+        assert hints(prune_by([self.DELTA, state(B)], 0, (tie,))[1]) == {"b": []}
