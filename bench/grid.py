@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench.measured import HEAVY, Cell, Check, Measurements, Sample, Way
@@ -27,7 +27,6 @@ class Grid:
     found: Measurements
     saved: Callable[[], None]
     """Called after every cell, so that a run which is broken off leaves what it has."""
-    _warm: set[str] = field(default_factory=set)
 
     def run(self) -> None:
         for rows in self.options.rows:

@@ -8,7 +8,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from bench.cases import Case
-from bench.measured import Sample, Way
+from bench.measured import HEAVY, Sample, Way
 from bench.meter import Meter
 from bench.shop import Change, Shop
 from freshlake import Freshlake
@@ -23,8 +23,10 @@ class Ways:
     def __init__(self, fl: Freshlake, meter: Meter, shop: Shop, case: Case, folder: Path) -> None:
         self.fl, self.meter, self.shop, self.case = fl, meter, shop, case
         self.table = f"{shop.name}.{case.name}"
-        self._paths: dict[Way, Path] = {way: folder / shop.name / f"{case.name}_{way}" for way in Way}
+        self._folder = folder / shop.name
+        self._paths: dict[Way, Path] = {}
         self._changed_rows: DataFrame | None = None
+        self._made = 0
         self._merged = False
         self._version = 0
 
@@ -39,12 +41,12 @@ class Ways:
         frame = self._changed_rows
         with self.meter.measured() as cost:
             if way is Way.RECOMPUTE:
-                self._recompute()
+                self._recompute(self._paths[way])
             elif way is Way.MERGE:
-                self.fl.spark.sql(self.case.merge(self.shop, change, self._target(Way.MERGE)))
+                self.fl.spark.sql(self.case.merge(self.shop, change, f"delta.`{self._paths[way]}`"))
             else:
                 assert frame is not None
-                frame.write.format("delta").mode("append").save(str(self._paths[Way.APPEND]))
+                frame.write.format("delta").mode("append").save(str(self._paths[way]))
         read = self.meter.rows_read(cost.job_ids)
         return Sample(way, number, cost.seconds, cost.cpu_seconds, cost.jobs, read)
 
@@ -57,8 +59,7 @@ class Ways:
         else:
             self._changed_rows = frame.persist()
             self._changed_rows.count()
-        shutil.rmtree(self._paths[Way.APPEND], ignore_errors=True)
-        self._changed_rows.limit(0).write.format("delta").save(str(self._paths[Way.APPEND]))
+        self._changed_rows.limit(0).write.format("delta").save(str(self._place(Way.APPEND)))
 
     def forget_change(self) -> None:
         if self._changed_rows is not None:
@@ -69,9 +70,9 @@ class Ways:
         """Bring the table of the MERGE to the newest rows, when it has missed changes."""
         if self._merged:
             return
-        self._recompute()
-        shutil.rmtree(self._paths[Way.MERGE], ignore_errors=True)
-        shutil.copytree(self._paths[Way.RECOMPUTE], self._paths[Way.MERGE])
+        self._recompute(self._place(Way.MERGE))
+        if Way.RECOMPUTE not in self._paths:
+            shutil.copytree(self._paths[Way.MERGE], self._place(Way.RECOMPUTE))
         self._merged = True
 
     def missed(self) -> None:
@@ -80,8 +81,10 @@ class Ways:
 
     def checksums(self) -> dict[Way, tuple[int, str]]:
         """Rows and their sum, per way that keeps the whole result."""
-        frames = {way: self.fl.spark.read.format("delta").load(str(self._paths[way])) for way in Way if way in _WHOLE}
-        return {way: _checksum(frame) for way, frame in {Way.REFRESH: self.fl.table(self.table), **frames}.items()}
+        frames = {Way.REFRESH: self.fl.table(self.table)}
+        for way in HEAVY:
+            frames[way] = self.fl.spark.read.format("delta").load(str(self._paths[way]))
+        return {way: _checksum(frame) for way, frame in frames.items()}
 
     def _refresh(self, number: int) -> Sample:
         with self.meter.measured() as cost:
@@ -96,15 +99,17 @@ class Ways:
         seconds, steps = cost.seconds - folded, dict(result.timings)
         return Sample(Way.REFRESH, number, seconds, cpu, result.spark_jobs, read, result.rows_read, folded, steps)
 
-    def _recompute(self) -> None:
+    def _recompute(self, path: Path) -> None:
         rows = self.fl.spark.sql(self.case.sql(self.shop))
-        rows.write.format("delta").mode("overwrite").save(str(self._paths[Way.RECOMPUTE]))
+        rows.write.format("delta").mode("overwrite").save(str(path))
 
-    def _target(self, way: Way) -> str:
-        return f"delta.`{self._paths[way]}`"
-
-
-_WHOLE = (Way.RECOMPUTE, Way.MERGE)
+    def _place(self, way: Way) -> Path:
+        """A new folder for a way's table: Delta remembers what it has seen in an old one."""
+        if way in self._paths:
+            shutil.rmtree(self._paths[way], ignore_errors=True)
+        self._made += 1
+        self._paths[way] = self._folder / f"{self.case.name}_{way}_{self._made}"
+        return self._paths[way]
 
 
 def _checksum(frame: DataFrame) -> tuple[int, str]:
