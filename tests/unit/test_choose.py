@@ -40,7 +40,9 @@ NONE, INSERTS = change(ChangeKind.NONE, 0), change(ChangeKind.INSERT_ONLY)
         pytest.param(situation(NONE, INSERTS), Action.DIFFERENTIAL, None, id="one of two sources changed"),
         pytest.param(situation(change()), Action.DIFFERENTIAL, None, id="a small change"),
         pytest.param(situation(NONE, is_populated=False), Action.FULL, "first-load", id="never loaded"),
-        pytest.param(situation(NONE, needs_reinit=True), Action.REINITIALIZE, "reinitialize", id="marked for a rebuild"),
+        pytest.param(
+            situation(NONE, needs_reinit=True), Action.REINITIALIZE, "reinitialize", id="marked for a rebuild"
+        ),
         pytest.param(
             situation(NONE, definition_changed=True), Action.REINITIALIZE, "definition-changed", id="another query"
         ),
