@@ -25,12 +25,20 @@ class Case:
         return self.query.format(orders=shop.orders, customers=shop.customers)
 
 
-def _feed(table: str, versions: tuple[int, int]) -> str:
-    """The rows that were changed; a range without commits has none, and the change feed cannot express it."""
-    first, last = versions
-    if first == last:
-        return f"(SELECT *, '' AS _change_type, 0L AS _commit_version FROM {table} WHERE false)"
-    return f"table_changes('{table}', {first + 1}, {last})"
+ORDERS, CUSTOMERS = "bench_orders_feed", "bench_customers_feed"
+
+
+def show_feeds(shop: Shop, change: Change) -> None:
+    """The change feeds of the range as views. `table_changes` does not work here: a statement that names the same table
+    beside it fails to resolve the feed's columns."""
+    for view, table, (first, last) in (
+        (ORDERS, shop.orders, change.orders),
+        (CUSTOMERS, shop.customers, change.customers),
+    ):
+        if first < last:
+            reader = shop.spark.read.format("delta").option("readChangeFeed", "true")
+            feed = reader.option("startingVersion", first + 1).option("endingVersion", last).table(table)
+            feed.createOrReplaceTempView(view)
 
 
 def _latest(shop: Shop, change: Change) -> str:
@@ -39,7 +47,7 @@ def _latest(shop: Shop, change: Change) -> str:
         SELECT *, _change_type = 'delete' AS is_deleted FROM (
             SELECT *, row_number() OVER (
                 PARTITION BY order_id ORDER BY _commit_version DESC, _change_type DESC) AS position
-            FROM {_feed(shop.orders, change.orders)} WHERE _change_type <> 'update_preimage')
+            FROM {ORDERS} WHERE _change_type <> 'update_preimage')
         WHERE position = 1"""
 
 
@@ -78,14 +86,14 @@ def _merge_join(shop: Shop, change: Change, target: str) -> str:
 def _merge_aggregate(shop: Shop, change: Change, target: str) -> str:
     delta = f"""
         SELECT customer_id, sum(if({_PLUS}, 1, -1)) AS orders, sum(if({_PLUS}, amount, -amount)) AS revenue
-        FROM {_feed(shop.orders, change.orders)} GROUP BY customer_id"""
+        FROM {ORDERS} GROUP BY customer_id"""
     return _merge_groups(target, delta, ("customer_id",))
 
 
 def _merge_join_aggregate(shop: Shop, change: Change, target: str) -> str:
     """ΔO ⋈ C₁ + O₁ ⋈ ΔC − ΔO ⋈ ΔC, each term with its sign; terms of a table that did not change are left out."""
-    orders = f"(SELECT *, if({_PLUS}, 1, -1) AS w FROM {_feed(shop.orders, change.orders)})"
-    customers = f"(SELECT *, if({_PLUS}, 1, -1) AS w FROM {_feed(shop.customers, change.customers)})"
+    orders = f"(SELECT *, if({_PLUS}, 1, -1) AS w FROM {ORDERS})"
+    customers = f"(SELECT *, if({_PLUS}, 1, -1) AS w FROM {CUSTOMERS})"
     terms = [_term(orders, shop.customers, "o.w")]
     if change.customers[0] != change.customers[1]:
         terms += [_term(shop.orders, customers, "c.w"), _term(orders, customers, "-o.w * c.w")]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
-from bench.cases import Case
+from bench.cases import Case, show_feeds
 from bench.measured import HEAVY, Sample, Way
 from bench.meter import Meter
 from bench.shop import Change, Shop
@@ -43,7 +43,8 @@ class Ways:
             if way is Way.RECOMPUTE:
                 self._recompute(self._paths[way])
             elif way is Way.MERGE:
-                self.fl.spark.sql(self.case.merge(self.shop, change, f"delta.`{self._paths[way]}`"))
+                show_feeds(self.shop, change)
+                self.shop.spark.sql(self.case.merge(self.shop, change, f"delta.`{self._paths[way]}`"))
             else:
                 assert frame is not None
                 frame.write.format("delta").mode("append").save(str(self._paths[way]))

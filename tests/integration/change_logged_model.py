@@ -14,10 +14,14 @@ from pyspark.sql.types import StructType
 
 from freshlake.storage.identity import expand
 from freshlake.storage.relation import WEIGHT, Relation, arrow_schema, weighted
-from freshlake.storage.table import EMPTY, Certificate, ChangeLogged, FoldForm, FoldPoint
+from freshlake.storage.table import EMPTY, Certificate, ChangeLogged, FoldForm, FoldPoint, Limits
 from tests.bags import canonical
 
 Weights = Mapping[int, int]
+
+BY_DRIVER = Limits()
+BY_SPARK = Limits(small_rows=0)
+"""Test tables are small; this has them read and folded like large ones."""
 
 
 def certificate(version: int, refresh: str | None = None, epoch: int = 1) -> Certificate:
@@ -84,7 +88,7 @@ class Modelled:
 
     def __init__(self, spark: SparkSession, folder: Path, rows: Rows) -> None:
         self.spark, self.rows = spark, rows
-        self.table = ChangeLogged.create(str(folder / "table"), rows.schema)
+        self.table = ChangeLogged.create(str(folder / "table"), rows.schema, limits=BY_SPARK)
         self.states: list[Counter[int]] = [Counter()]
         self.points: list[FoldPoint] = [EMPTY]
 
@@ -114,8 +118,12 @@ class Modelled:
 
     def check(self, at: int, point: FoldPoint | None = None, **options: Any) -> None:
         """The table at a version equals the model, read from any fold point that is not past it."""
-        frame = self.table.read(self.spark, at, point or self._point_for(at), **options)
-        self.check_rows(frame, self.states[at])
+        before = self.table.limits
+        for limits in (BY_SPARK, BY_DRIVER):
+            self.table.limits = limits if before in (BY_SPARK, BY_DRIVER) else before
+            frame = self.table.read(self.spark, at, point or self._point_for(at), **options)
+            self.check_rows(frame, self.states[at])
+        self.table.limits = before
 
     def check_rows(self, frame: DataFrame, expected: Mapping[int, int]) -> None:
         found = Counter(canonical(tuple(row)) for row in frame.selectExpr(*self.rows.shown).collect())

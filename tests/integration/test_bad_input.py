@@ -262,6 +262,12 @@ def test_data_that_the_query_cannot_take_leaves_no_table(fl: Freshlake) -> None:
         fl.create_stream_table("broken", "SELECT id, 1 / (amount - 1) AS x FROM orders")
 
 
+def test_data_that_an_altered_query_cannot_take_leaves_the_old_one(fl: Freshlake) -> None:
+    with refused(fl, e.DataError, "CAST_INVALID_INPUT"):
+        fl.alter_stream_table("large", query="SELECT region, cast(region AS INT) AS total FROM revenue")
+    assert next(s for s in fl.status() if s.name.endswith("large")).consecutive_errors == 0
+
+
 def test_a_refused_alteration_keeps_the_old_query(fl: Freshlake) -> None:
     for query in ("SELEC", "SELECT nothing FROM orders", "SELECT rand() AS r FROM orders"):
         with refused(fl, e.UserError):

@@ -16,7 +16,7 @@ from freshlake.storage.relation import WEIGHT
 from freshlake.storage.scan import KeyFilter
 from freshlake.storage.table import EMPTY, FoldForm, FoldPoint, Limits
 from tests.bags import canonical
-from tests.integration.change_logged_model import Modelled, Rows, certificate
+from tests.integration.change_logged_model import BY_DRIVER, BY_SPARK, Modelled, Rows, certificate
 
 KEYED = ("id BIGINT, region STRING, amount DOUBLE", [f"{i}L, 'r{i % 3}', {i}.5D" for i in range(12)])
 # Nothing tells rows apart but their bits: NULL, '', −0.0, NaN, and the same key many times.
@@ -49,6 +49,7 @@ def walk(model: Modelled, seed: int, steps: int) -> None:
     """Random batches with weights from −3 to +3, some empty, some only adding, by both writers, and random folds."""
     dice = random.Random(seed)
     for _ in range(steps):
+        model.table.limits = dice.choice([BY_DRIVER, BY_SPARK])
         state = model.states[-1]
         low = dice.choice([0, -3])
         weights = {

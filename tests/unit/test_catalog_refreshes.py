@@ -356,6 +356,14 @@ def test_a_failed_first_load_stays_initializing(catalog: Catalog, table: StreamT
     assert (after.status, after.consecutive_errors) == (Status.INITIALIZING, 1)
 
 
+def test_a_new_definition_that_was_not_taken_does_not_count(catalog: Catalog, table: StreamTable) -> None:
+    table = committed(catalog, table, 1, NOW)
+    refresh = catalog.begin_refresh(catalog.acquire_lease(table.id, 60))
+    after = catalog.fail_refresh(refresh.refresh_id, DataError("x"), max_consecutive_errors=1, counted=False)
+    assert (after.status, after.consecutive_errors) == (Status.ACTIVE, 0)
+    assert catalog.history(table.id)[0].status is RefreshStatus.FAILED
+
+
 def test_a_worker_that_lost_its_lease_does_not_count_as_a_failure(
     catalog: Catalog, table: StreamTable, clock: ManualClock
 ) -> None:

@@ -105,10 +105,12 @@ class Commits(Database):
         fallback_reason: str | None = None,
         decision: Json | None = None,
         fatal: bool = False,
+        counted: bool = True,
     ) -> StreamTable:
         """Mark a refresh FAILED and count it; the table goes to ERROR at the limit, or at once when `fatal`.
 
-        A worker that lost its lease does not count: the table is in other hands.
+        A worker that lost its lease does not count: the table is in other hands. Nor does a new definition that was
+        not taken: the table goes on with its old one (`counted=False`).
         """
         now = self._clock.now()
         with self._write() as connection:
@@ -116,7 +118,7 @@ class Commits(Database):
             why = {"action": action, "fallback_reason": fallback_reason, "decision": decision}
             end_row(connection, row, now, **failure(error), **why)
             table = require(connection, row.stream_table_id)
-            if not _held_under(connection, row):
+            if not counted or not _held_under(connection, row):
                 return table
             return change(connection, table.id, _counted(table, max_consecutive_errors, fatal, now))
 

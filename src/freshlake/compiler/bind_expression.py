@@ -11,6 +11,9 @@ from freshlake.compiler import plan as p
 from freshlake.compiler.bridge import CATALYST, Bridge
 from freshlake.errors import NonDeterministic, UnsupportedQuery
 
+DRAWN = r"#\d+L?|(?<=_common_expr)_\d+"
+"""Numbers that Spark draws for the expressions it makes: other ones each time a query is analyzed."""
+
 
 class ExpressionBinder(ABC):
     def __init__(self, bridge: Bridge) -> None:
@@ -34,7 +37,7 @@ class ExpressionBinder(ABC):
         """A name that is unique in the plan and the same in every process: numbered by first appearance."""
         key = attribute.exprId().id() if expr_id is None else expr_id
         if key not in self.names:
-            plain = re.sub(r"#\d+L?", "", attribute.name())
+            plain = re.sub(DRAWN, "", attribute.name())
             stem = re.sub(r"[^A-Za-z0-9_]", "_", plain)[:32]
             name = f"{stem}_{len(self.names) + 1}"
             self.names[key], self.attributes[key] = name, attribute

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 
 from freshlake.compiler import plan as p
 from freshlake.compiler.bind import Bound, bind
+from freshlake.compiler.bind_expression import DRAWN
 from freshlake.compiler.bridge import Bridge
 from freshlake.compiler.derive import Changed, differential, full
 from freshlake.compiler.passes import PASSES
@@ -82,7 +83,7 @@ def normal_form(plan: p.Plan, output: tuple[p.Column, ...]) -> p.Plan:
 
 def fingerprint(plan: p.Plan, output: tuple[p.Column, ...]) -> str:
     """Equal for equal queries in every process: expression numbers that Spark draws are left out."""
-    shown = re.sub(r"#\d+L?", "#", f"{LAYOUT} {plan!r} {[(c.name, c.label, c.type) for c in output]!r}")
+    shown = re.sub(DRAWN, "#", f"{LAYOUT} {plan!r} {[(c.name, c.label, c.type) for c in output]!r}")
     return hashlib.sha256(shown.encode()).hexdigest()[:32]
 
 

@@ -11,8 +11,8 @@ from freshlake.compiler.rules import RULES
 from freshlake.compiler.rules.aggregate import node_delta, node_rows
 from freshlake.compiler.rules.weights import COLUMN, negate, weighted
 from freshlake.compiler.split import Node
+from freshlake.compiler.walk import is_at_hand, sources
 from freshlake.compiler.walk import nodes as walk
-from freshlake.compiler.walk import sources
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class _Builder:
 
     def share(self, plan: p.Plan, purpose: str) -> p.Plan:
         """Materialise, unless the plan is already a cheap view of one change."""
-        if _is_cheap(plan):
+        if is_at_hand(plan):
             return plan
         return self._step(StepKind.MATERIALIZE, plan, purpose)
 
@@ -154,15 +154,6 @@ class _Builder:
 
     def program(self, strategy: str) -> RefreshProgram:
         return RefreshProgram(strategy, tuple(self.steps), tuple(self.applied.values()), dict(self.results))
-
-
-def _is_cheap(plan: p.Plan) -> bool:
-    match plan:
-        case p.Delta() | p.Ref():
-            return True
-        case p.Project() | p.Filter():
-            return _is_cheap(plan.child)
-    return False
 
 
 def uses(program: RefreshProgram) -> Iterable[str]:

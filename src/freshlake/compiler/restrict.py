@@ -60,10 +60,12 @@ def _tied(pairs: Sequence[tuple[str, str]], on: Sequence[p.Expr]) -> list[tuple[
 
 
 def _hinted(state: p.State, keys: p.Plan, pairs: Sequence[tuple[str, str]]) -> p.State:
-    if not isinstance(keys, p.Ref):
-        return state
     fields = dict(zip(state.names, state.fields, strict=True))
-    hints = tuple(p.Prune(fields[c], keys.step, k) for c, k in pairs)
+    hints = []
+    for column, key in pairs:
+        found = origin(keys, key)
+        if found is not None and isinstance(found[0], p.Delta | p.Ref):
+            hints.append(p.Prune(fields[column], hint_ref(found[0]), _key_name(*found)))
     return replace(state, prune=(*state.prune, *hints))
 
 

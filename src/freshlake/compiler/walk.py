@@ -48,3 +48,13 @@ def origin(plan: p.Plan, name: str) -> tuple[p.Plan, str] | None:
         case p.State() | p.Delta() | p.Ref() | p.Scan() | p.NodeRef():
             return plan, name
     return None
+
+
+def is_at_hand(plan: p.Plan) -> bool:
+    """A cheap view of one change or of one step's result: reading it twice costs less than materialising it."""
+    match plan:
+        case p.Delta() | p.Ref():
+            return True
+        case p.Project() | p.Filter():
+            return is_at_hand(plan.child)
+    return False

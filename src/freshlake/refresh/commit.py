@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
@@ -17,11 +19,11 @@ from freshlake.catalog.records import Commit, Dependency, Lease, NodeState, Stre
 from freshlake.compiler.compile import CompiledQuery
 from freshlake.compiler.derive import Changed
 from freshlake.compiler.split import ROOT, Node
-from freshlake.errors import InvariantViolated
+from freshlake.errors import FreshlakeError, InvariantViolated
 from freshlake.refresh.choose import Decision
-from freshlake.refresh.inputs import Inputs, SourceSpan, StoredNode
+from freshlake.refresh.inputs import SMALL_ROWS, Inputs, SourceSpan, StoredNode, are_small
 from freshlake.refresh.result import RefreshResult
-from freshlake.refresh.run import Runner, renamed
+from freshlake.refresh.run import Runner, collect_small, renamed
 from freshlake.sources.protocol import ChangeKind, Position, Source
 from freshlake.storage.certificate import Certificate
 from freshlake.storage.layout import FoldPoint
@@ -112,10 +114,28 @@ class Work:
     def _load(self) -> Done:
         """Build a whole generation beside the old one; readers switch when the catalog does."""
         generation = self.table.generation + 1
+        folder = self.engine.layout.generation(self.table.storage_id, generation)
+        # what a load that died left here was never committed
+        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            done = self._load_generation(generation)
+        except Exception:
+            self._discard(folder)
+            raise
+        # the one before stays for those who are reading it now
+        for old in range(1, generation - 1):
+            shutil.rmtree(self.engine.layout.generation(self.table.storage_id, old), ignore_errors=True)
+        return done
+
+    def _discard(self, folder: Path) -> None:
+        """Remove a load that failed, unless the table is in other hands by now, who may be loading in its place."""
+        with contextlib.suppress(FreshlakeError):
+            self.engine.catalog.heartbeat_lease(self.lease, self.engine.settings.lease_seconds)
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _load_generation(self, generation: int) -> Done:
         version = 1
         tables = {n.id: self.engine.layout.node(self.table.storage_id, generation, n.id) for n in self.compiled.nodes}
-        # what a load that died left here was never committed
-        shutil.rmtree(self.engine.layout.generation(self.table.storage_id, generation), ignore_errors=True)
         for node in self.compiled.nodes:
             ChangeLogged.create(tables[node.id].path, stored_schema(node))
         runner = self._runner({n: StoredNode(t, 0, None) for n, t in tables.items()})
@@ -125,9 +145,13 @@ class Work:
             named = frame.toDF(*(c.field for c in node.columns))
             certificate = self._certificate(version, dict.fromkeys(runner.loaded, version), first=True)
             self.mark(f"load {node_id or 'root'}")
-            return tables[node_id].load(self.engine.worker.running, named, certificate)
+            worker = self.engine.worker
+            rows = collect_small(named, self.engine.settings, SMALL_ROWS) if small else None
+            worker.size_for(small=rows is not None)
+            return tables[node_id].load(worker.running, named if rows is None else rows, certificate)
 
-        self.engine.worker.size_for(small=False)
+        small = are_small(self.spans.values())
+        self.engine.worker.size_for(small)
         runner.load = load
         runner.run(self.compiled.full(replaced=False))
         self.mark("loaded")
@@ -146,7 +170,8 @@ class Work:
         stored = self._stored()
         runner = self._runner(stored)
         differential = self.decision.action is Action.DIFFERENTIAL
-        self.engine.worker.size_for(small=differential and self._is_small())
+        small = self._is_small() if differential else are_small(self.spans.values())
+        self.engine.worker.size_for(small)
         try:
             runner.run(self.compiled.differential(self._changed()) if differential else self.compiled.full(True))
             self.mark("compute")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from freshlake.sources.protocol import Position, Source
@@ -16,6 +16,26 @@ class SourceSpan:
     source: Source
     start: Position | None
     end: Position
+
+    @property
+    def rows(self) -> int | None:
+        """How many rows the source has at the end, if its metadata knows."""
+        return self.source.row_count(self.end)
+
+
+SMALL_ROWS = 100_000
+"""Reading all of so few rows costs less than preparing to read many."""
+
+
+def are_small(spans: Iterable[SourceSpan]) -> bool:
+    """Whether the whole of the sources is small work."""
+    total = 0
+    for span in spans:
+        rows = span.rows
+        if rows is None or total + rows > SMALL_ROWS:
+            return False
+        total += rows
+    return True
 
 
 @dataclass(frozen=True)

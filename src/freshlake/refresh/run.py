@@ -29,6 +29,8 @@ from freshlake.storage.table import FoldPoint
 
 _MAX_NETTED = 200_000
 """Rows that are summed faster on the driver than by a shuffle."""
+_FEW_ROWS = 20_000
+"""Rows that are read sooner than the plan that reads them is compiled."""
 _MAX_HINT_VALUES = 20_000
 """Key values beyond this are not worth comparing with file statistics."""
 
@@ -152,8 +154,29 @@ class Runner:
         hints = {hint_ref(n): n for n in walk(plan) if isinstance(n, p.Delta)}
         for leaf in hints.values():
             self._delta(leaf)
+        self.worker.interpret(self._reads_few(plan))
         leaves = {leaf_key(n): self._leaf(n) for n in walk(plan) if isinstance(n, p.State | p.Delta | p.Ref)}
         return emit(plan, leaves, self.worker.run_bridge, self.worker.running)
+
+    def _reads_few(self, plan: p.Plan) -> bool:
+        """Whether the leaves together hold few rows, as far as their metadata knows."""
+        total = 0
+        for leaf in walk(plan):
+            match leaf:
+                case p.Delta():
+                    rows = self._delta(leaf).rows
+                case p.Ref():
+                    rows = self.steps[leaf.step].rows
+                case p.State() if not leaf.stored:
+                    rows = self.inputs.spans[leaf.of].rows
+                case p.State():
+                    rows = None
+                case _:
+                    continue
+            if rows is None or total + rows > _FEW_ROWS:
+                return False
+            total += rows
+        return True
 
     def _looked_up(self, plan: p.Plan) -> Relation | None:
         """Stored rows of a few groups, read on the driver when they are few: a superset is as good as the groups.

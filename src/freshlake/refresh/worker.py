@@ -40,6 +40,8 @@ _SMALL = {
     "spark.sql.shuffle.partitions": "1",
 }
 _LARGE = {"spark.sql.adaptive.enabled": "true"}
+_INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""Compiling a plan to byte code takes longer than interpreting it over a few thousand rows."""
 
 
 @dataclass
@@ -70,14 +72,19 @@ class Worker:
 
     def size_for(self, small: bool) -> None:
         """Small work runs without adaptive execution and in one partition: fewer jobs and no shuffle."""
-        if small:
-            for key, value in _SMALL.items():
+        for session in (self.binding, self.running):
+            for key in _SMALL:
+                session.conf.unset(key)
+            for key, value in (_SMALL if small else _LARGE).items():
+                session.conf.set(key, value)
+
+    def interpret(self, few_rows: bool) -> None:
+        """Whether what runs next is worth compiling."""
+        for key, value in _INTERPRETED.items():
+            if few_rows:
                 self.running.conf.set(key, value)
-            return
-        for key in _SMALL:
-            self.running.conf.unset(key)
-        for key, value in _LARGE.items():
-            self.running.conf.set(key, value)
+            else:
+                self.running.conf.unset(key)
 
     @contextlib.contextmanager
     def counting(self) -> Iterator[JobCount]:

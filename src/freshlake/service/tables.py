@@ -250,7 +250,12 @@ class Tables:
                         work.perform()
                 except FreshlakeError as error:
                     engine.catalog.fail_refresh(
-                        refresh.refresh_id, error, max_consecutive_errors=engine.settings.max_consecutive_errors
+                        refresh.refresh_id,
+                        error,
+                        max_consecutive_errors=engine.settings.max_consecutive_errors,
+                        action=decision.action,
+                        fallback_reason=decision.reason,
+                        counted=False,
                     )
                     raise
         finally:

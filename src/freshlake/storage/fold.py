@@ -12,25 +12,32 @@ from itertools import takewhile
 
 import pyarrow as pa
 from delta.tables import DeltaTable as SparkDeltaTable
-from deltalake import write_deltalake
-from deltalake.exceptions import CommitFailedError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructField, StructType
 
-from freshlake.errors import CommitConflict, InvariantViolated, StorageMissing
-from freshlake.storage.base import follows, newest_note, noted, translated, write_base
+from freshlake.errors import InvariantViolated, StorageMissing
+from freshlake.storage.base import (
+    driver_writable,
+    follows,
+    newest_note,
+    noted,
+    translated,
+    write_base,
+    write_rows,
+)
 from freshlake.storage.certificate import Certificate, Note, NoteKind
 from freshlake.storage.changes import changes
-from freshlake.storage.commits import commit_properties, notes, open_table
+from freshlake.storage.commits import notes, open_table
 from freshlake.storage.identity import expand, prepare, same
 from freshlake.storage.layout import BASE, FoldPoint, Limits
 from freshlake.storage.log import Log
 from freshlake.storage.netting import copies, negative, positive
 from freshlake.storage.read import State, open_base
 from freshlake.storage.relation import WEIGHT, Relation
-from freshlake.storage.scan import Snapshot, driver_readable
+from freshlake.storage.scan import Snapshot
 from freshlake.storage.scan.columns import quoted
+from freshlake.storage.small import small_rows
 
 _MIB = 1024 * 1024
 # Below this a rewrite takes no longer than the fixed cost of a MERGE.
@@ -120,19 +127,23 @@ def _write(state: State, path: str, delta: Relation, note: Note, form: FoldForm)
     elif form is FoldForm.MERGE and delta.arrow is not None:
         _merge(state, path, delta.arrow, note)
     else:
-        rows = state.with_deltas([] if delta.is_empty else [delta])
-        write_base(path, rows.coalesce(_writers(state)), note, "overwrite")
+        _rewrite(state, path, delta, note)
+
+
+def _rewrite(state: State, path: str, delta: Relation, note: Note) -> None:
+    deltas = [] if delta.is_empty else [delta]
+    small = small_rows(state.base, deltas, (), state.limits, path) if driver_writable(state.base.schema) else None
+    if small is not None:
+        write_rows(path, state.base.schema, small, note, "overwrite")
+        return
+    write_base(path, state.with_deltas(deltas).coalesce(_writers(state)), note, "overwrite")
 
 
 def _append(state: State, path: str, delta: Relation, note: Note) -> None:
-    if delta.arrow is None or not driver_readable(state.base.schema):
+    if delta.arrow is None or not driver_writable(state.base.schema):
         write_base(path, expand(delta.dataframe(state.spark)), note, "append")
         return
-    table = open_table(f"{path}/{BASE}")
-    try:
-        write_deltalake(table, copies(delta.arrow), mode="append", commit_properties=commit_properties(note))
-    except CommitFailedError as error:
-        raise CommitConflict(f"another writer committed to the base of {path}", detail=str(error)) from error
+    write_rows(path, state.base.schema, copies(delta.arrow), note, "append")
 
 
 def _merge(state: State, path: str, entries: pa.Table, note: Note) -> None:

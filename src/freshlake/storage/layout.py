@@ -50,10 +50,16 @@ class Pending:
 
 @dataclass(frozen=True)
 class Limits:
-    """The most that may be held on the driver; more is read and written by Spark."""
+    """The most that may be held on the driver; more is read and written by Spark.
+
+    `bytes` and `rows` bound changes; the part of a base that a read needs is small within `small_bytes` and
+    `small_rows`, and then read whole by the driver, which is faster than any Spark job.
+    """
 
     bytes: int = 64 * 1024 * 1024
     rows: int = 1_000_000
+    small_bytes: int = 2 * 1024 * 1024
+    small_rows: int = 100_000
 
 
 DEFAULT_LIMITS = Limits()

@@ -22,12 +22,13 @@ from freshlake.storage.layout import BASE, DEFAULT_LIMITS, FoldPoint, Limits, lo
 from freshlake.storage.log import Log
 from freshlake.storage.netting import among, copies, key_filters, negative, positive, totals
 from freshlake.storage.probe import Probe, choose_probe
-from freshlake.storage.relation import WEIGHT, Relation, weighted
+from freshlake.storage.relation import WEIGHT, Relation, local_frame, weighted
 from freshlake.storage.scan import DataFile, KeyFilter, Snapshot, open_snapshot, prune, read_files
 from freshlake.storage.scan import read as read_snapshot
 from freshlake.storage.scan.columns import quoted
 from freshlake.storage.scan.conditions import condition
 from freshlake.storage.scan.prune import prunable, prune_files
+from freshlake.storage.small import small_rows
 
 _MAX_LITERALS = 1000
 _PROBE = "__fl_probe"
@@ -49,9 +50,14 @@ def read(
     deltas = [stored_delta(spark, relation, base.schema) for relation in extra]
     if at != fold.folded_version:
         deltas.insert(0, log_rows(spark, Log(path), base.schema, fold.folded_version, at, limits))
-    state = State(spark, base, wanted, restricted, limits)
-    frame = state.with_deltas([delta for delta in deltas if not delta.is_empty])
-    return to_logical(frame, StructType([base.schema[name] for name in wanted]))
+    deltas = [delta for delta in deltas if not delta.is_empty]
+    chosen = StructType([base.schema[name] for name in wanted])
+    rows = small_rows(base, deltas, restricted, limits, path) if deltas else None
+    if rows is not None:
+        frame = local_frame(spark, rows.select(wanted), chosen)
+    else:
+        frame = State(spark, base, wanted, restricted, limits).with_deltas(deltas)
+    return to_logical(frame, chosen)
 
 
 def open_base(path: str, version: int | None = None) -> Snapshot:
@@ -179,7 +185,7 @@ class State:
         if count > self.limits.rows:
             return [expand(self.entries(added)).select(*map(quoted, self.columns))]
         schema = StructType([self.base.schema[name] for name in self.columns])
-        return [self.spark.createDataFrame(copies(added).select(self.columns), schema)]
+        return [local_frame(self.spark, copies(added).select(self.columns), schema)]
 
 
 def restrict(frame: DataFrame, schema: StructType, keys: Sequence[KeyFilter]) -> DataFrame:

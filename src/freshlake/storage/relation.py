@@ -59,8 +59,9 @@ class Relation:
 
 
 def local_frame(spark: SparkSession, table: pa.Table, schema: StructType | None = None) -> DataFrame:
-    """Arrow rows as a LocalRelation. Spark drops what follows an empty batch, so the chunks are joined first."""
-    return spark.createDataFrame(table.combine_chunks(), schema)
+    """Arrow rows as a LocalRelation. Spark drops what follows an empty batch and needs one, so there is one chunk."""
+    whole = table.combine_chunks() if table.num_rows else table.schema.empty_table()
+    return spark.createDataFrame(whole, schema)
 
 
 def weighted(schema: StructType) -> StructType:

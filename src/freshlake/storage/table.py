@@ -86,10 +86,9 @@ class ChangeLogged:
         """The certificate of one version."""
         return Log(self.path).certificate(version)
 
-    def load(self, spark: SparkSession, frame: DataFrame, certificate: Certificate) -> FoldPoint:
+    def load(self, spark: SparkSession, rows: DataFrame | pa.Table, certificate: Certificate) -> FoldPoint:
         """The first load, straight into the base; the log's commit makes it count."""
-        del spark  # a frame knows its session
-        return load.load(self.path, self.stored, frame, certificate)
+        return load.load(spark, self.path, self.stored, rows, certificate)
 
     def append(self, spark: SparkSession, delta: Relation, certificate: Certificate) -> Certificate:
         """Commit one consolidated batch; returns the certificate as committed, with the rows it counted."""

@@ -18,6 +18,7 @@ from freshlake.compiler.rules import aggregate_state as state
 from freshlake.compiler.rules.rule import Derive
 from freshlake.compiler.rules.weights import COLUMN, negate, union, weighted
 from freshlake.compiler.split import Node
+from freshlake.compiler.walk import is_at_hand
 
 
 class Build(Derive, Protocol):
@@ -37,8 +38,10 @@ def node_delta(node: Node, build: Build) -> p.Plan | None:
         return None
     if node.tier is Tier.RECOMPUTE:
         return _recompute(node, aggregate, change, build)
-    groups = build.share(state.change_of_state(aggregate, change), "change of the groups' state")
-    old = build.share(_restricted(build.stored(node), groups, aggregate), "stored rows of those groups")
+    groups, touched = state.change_of_state(aggregate, change), _keys_at_hand(aggregate, change)
+    if touched is None:
+        groups = touched = build.share(groups, "change of the groups' state")
+    old = build.share(_restricted(build.stored(node), touched, aggregate), "stored rows of those groups")
     if node.tier is Tier.ALGEBRAIC:
         merged = state.merged_sums(aggregate, union([_states(aggregate, old), _states(aggregate, groups)]))
         return _difference(node, state.finished(aggregate, merged), old)
@@ -55,12 +58,22 @@ def node_rows(node: Node, build: Build) -> p.Plan:
     return _shown(node, state.finished(aggregate, state.whole_state(aggregate, child)))
 
 
+def _keys_at_hand(aggregate: p.Aggregate, change: p.Plan) -> p.Plan | None:
+    """The group keys of the change's rows, if they can be read from it without running it first."""
+    return p.project(change, aggregate.keys, aggregate.columns) if is_at_hand(change) else None
+
+
 def _recompute(node: Node, aggregate: p.Aggregate, change: p.Plan, build: Build) -> p.Plan:
     keys = tuple(k.name for k in aggregate.keys)
-    touched = p.Group(aggregate.columns[: len(keys)], p.project(change, aggregate.keys, aggregate.columns), keys, ())
-    groups = build.share(touched, "groups that the change touches") if keys else None
+    groups = _keys_at_hand(aggregate, change) if keys else None
+    if keys and groups is None:
+        rows = p.project(change, aggregate.keys, aggregate.columns)
+        groups = build.share(p.Group(aggregate.columns[: len(keys)], rows, keys, ()), "groups that the change touches")
     old = build.share(_restricted(build.stored(node), groups, aggregate), "stored rows of those groups")
     new = aggregate.with_children((_child_of(aggregate, groups, build),))
+    if groups is not None:
+        # a lookup may return more groups than asked for; of those that are not computed again nothing may be removed
+        old = p.SemiJoin(old.columns, (old, groups), tuple((k, k) for k in keys))
     return _difference(node, _keyed(aggregate, new), old)
 
 
@@ -146,7 +159,8 @@ def _merged_extrema(aggregate: p.Aggregate, extrema: list[p.Call], groups: p.Pla
         )
         news.append(p.Item(f"__fl_m{i}", p.text(f"if(__fl_n{i} = 0, null, {pick}(__fl_m{i}, __fl_i{i}))")))
     items = [p.Item(n) for n in (*keys, *sums)] + news + [p.Item("__fl_stale", p.text(" or ".join(tests)))]
-    return p.project(merged, items, (*aggregate.columns, *state.state_schema(aggregate)))
+    known = (*aggregate.columns, *state.state_schema(aggregate), p.Column("__fl_stale", "boolean"))
+    return p.project(merged, items, known)
 
 
 def _difference(node: Node, new: p.Plan, old: p.Plan) -> p.Plan:

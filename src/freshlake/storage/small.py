@@ -1,0 +1,57 @@
+"""A small base, whole or by keys, with deltas applied: read and netted on the driver, without a Spark job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from freshlake.errors import InvariantViolated
+from freshlake.storage.layout import Limits
+from freshlake.storage.netting import among, copies, net, nettable
+from freshlake.storage.relation import WEIGHT, Relation
+from freshlake.storage.scan import DataFile, KeyFilter, NotDriverReadable, Snapshot, driver_readable, prune, read_arrow
+
+
+def small_rows(
+    base: Snapshot, deltas: Sequence[Relation], keys: Sequence[KeyFilter], limits: Limits, path: str
+) -> pa.Table | None:
+    """The rows that may have the keys, under their stored names; None where Spark should read them."""
+    if base.needs_delta_reader is not None or not driver_readable(base.schema):
+        return None
+    files = prune(base, keys)
+    if sum(f.size for f in files) > limits.small_bytes or any(f.rows is None for f in files):
+        return None
+    if sum(f.rows or 0 for f in files) > limits.small_rows:
+        return None
+    return _rows(base, files, deltas, keys, path)
+
+
+def _rows(
+    base: Snapshot, files: Sequence[DataFile], deltas: Sequence[Relation], keys: Sequence[KeyFilter], path: str
+) -> pa.Table | None:
+    changes = [among(d.arrow, base.schema, keys) for d in deltas if d.arrow is not None]
+    if len(changes) < len(deltas):
+        return None
+    try:
+        rows = among(read_arrow(files, base.schema, None, base.partition_columns), base.schema, keys)
+    except NotDriverReadable:
+        return None
+    if not changes:
+        return rows
+    return _netted(rows, changes, path) if nettable(rows) else None
+
+
+def _netted(rows: pa.Table, changes: Sequence[pa.Table], path: str) -> pa.Table:
+    ones = pa.array([1] * rows.num_rows, pa.int64())
+    weighted = rows.append_column(pa.field(WEIGHT, pa.int64(), nullable=False), ones)
+    names = weighted.column_names
+    aligned = [c.select(names).cast(weighted.schema) for c in changes]
+    entries = net(pa.concat_tables([weighted, *aligned]))
+    try:
+        return copies(entries)
+    except InvariantViolated as error:
+        raise InvariantViolated(
+            f"a row of {path} has a negative number of copies",
+            hint="run verify on the table, then refresh it with mode FULL",
+        ) from error

@@ -1,0 +1,82 @@
+"""Random histories until one differs: `python -m tests.property.fuzz --count N --seed S`."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from itertools import count
+from pathlib import Path
+
+from freshlake.session import start
+from tests.property.case import Case
+from tests.property.generate import generate
+from tests.property.play import Failure, Play, play
+from tests.property.shrink import shrink
+
+EXAMPLES = Path(__file__).parent / "examples"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    folder = Path(tempfile.mkdtemp(prefix="freshlake-fuzz-"))
+    spark = start(folder / "warehouse", app_name="freshlake-fuzz", settings={"spark.driver.memory": "2g"})
+    try:
+        return _fuzz(options, folder)
+    finally:
+        spark.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.property.fuzz", description=__doc__)
+    parser.add_argument("--count", type=int, default=20, help="histories to play")
+    parser.add_argument("--seed", type=int, default=1000, help="seed of the first; the others follow")
+    parser.add_argument("--queries", type=int, default=6, help="stream tables per history")
+    parser.add_argument("--rounds", type=int, default=4, help="rounds of changes per history")
+    parser.add_argument("--shrink", type=int, default=40, help="attempts to make a failing history smaller")
+    parser.add_argument("--keep-going", action="store_true", help="do not stop at the first difference")
+    return parser
+
+
+def _fuzz(options: argparse.Namespace, folder: Path) -> int:
+    started, refreshes, failed = time.perf_counter(), 0, 0
+    for number, seed in enumerate(range(options.seed, options.seed + options.count), 1):
+        case = generate(seed, options.queries, options.rounds)
+        played = Play(case.script(), folder / f"lake-{seed}")
+        failures = played.run()
+        shutil.rmtree(folder / f"lake-{seed}", ignore_errors=True)
+        refreshes += played.refreshes
+        minutes = (time.perf_counter() - started) / 60
+        print(f"{number}/{options.count} seed {seed}: {refreshes} refreshes, {minutes:.1f} min", flush=True)
+        if failures:
+            failed += 1
+            _report(seed, case, failures[0], folder, options.shrink)
+            if not options.keep_going:
+                return 1
+    print(f"{options.count} histories, {refreshes} refreshes, {failed} with differences")
+    return 1 if failed else 0
+
+
+def _report(seed: int, case: Case, failure: Failure, folder: Path, attempts: int) -> None:
+    print(f"\nseed {seed} fails: {failure}\n", flush=True)
+    numbers = count()
+
+    def fails(smaller: Case) -> Failure | None:
+        lake = folder / f"shrink-{seed}-{next(numbers)}"
+        try:
+            return play(smaller.script(), lake)[0]
+        except Exception:
+            return None  # a smaller history that is no valid one
+        finally:
+            shutil.rmtree(lake, ignore_errors=True)
+
+    case, failure = shrink(case, failure, fails, attempts) if attempts else (case, failure)
+    text = case.script().to_json()
+    print(f"smallest found: {failure}\n\nsave as tests/property/examples/seed_{seed}.json:\n{text}\n", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,413 @@
+"""Break every rule in turn and show that the default tests notice: `python -m tests.property.mutations`.
+
+Each mutation is first played against the directed cases that should notice it, then against all of them, then against
+the seeds of the default run. What passes all of these would pass the tests, and is reported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from freshlake.compiler import derive, restrict
+from freshlake.compiler import plan as p
+from freshlake.compiler.passes import drop_empty as drop_empty_module
+from freshlake.compiler.passes import flatten_joins as flatten_module
+from freshlake.compiler.rules import RULES, aggregate, aggregate_state, inner_join
+from freshlake.compiler.rules.weights import COLUMN, weighted
+from freshlake.refresh import commit, run
+from freshlake.session import start
+from freshlake.storage import lookup, netting, read
+from freshlake.storage.scan import KeyFilter
+from tests.integration.test_operators import CASES, script
+from tests.property.case import Script
+from tests.property.generate import generate
+from tests.property.play import Failure, play
+from tests.property.test_property import SEEDS
+
+Patch = AbstractContextManager[Any]
+
+POSITIVE = p.text(f"{p.WEIGHT} > 0", p.WEIGHT)
+
+
+@dataclass(frozen=True)
+class Mutation:
+    name: str
+    patches: Callable[[], list[Patch]]
+    cases: tuple[str, ...]
+    """Directed cases that should notice it."""
+
+
+def _rule(operator: type[p.Plan], change: Callable[[p.Plan, Any, Any], p.Plan | None]) -> list[Patch]:
+    """`change(node, derive, original)` takes the place of a rule."""
+    old = RULES[operator]
+    new = replace(old, delta=lambda node, view: change(node, view, old.delta))
+    return [mock.patch.dict(RULES, {operator: new})]
+
+
+def _attr(target: object, name: str, value: object) -> Patch:
+    return mock.patch.object(target, name, value)
+
+
+def _texts(original: Callable[..., Iterator[tuple[str, str]]], old: str, new: str) -> Callable[..., Any]:
+    return lambda *args: ((name, formula.replace(old, new)) for name, formula in original(*args))
+
+
+# Linear operators ----------------------------------------------------------------------------------------------------
+
+
+def _filter_keeps_insertions_only() -> list[Patch]:
+    def change(node: Any, view: Any, original: Any) -> p.Plan | None:
+        found = original(node, view)
+        return found and p.Filter(found.columns, found, (POSITIVE,))
+
+    return _rule(p.Filter, change)
+
+
+def _filter_lets_removals_pass() -> list[Patch]:
+    def change(node: Any, view: Any, _: Any) -> p.Plan | None:
+        child = view.delta(node.child)
+        kept = [p.Filter(child.columns, child, node.on), p.Filter(child.columns, child, (p.text(f"{p.WEIGHT} < 0"),))]
+        return p.Union(child.columns, tuple(kept))
+
+    return _rule(p.Filter, change)
+
+
+def _project_forgets_the_weight() -> list[Patch]:
+    def change(node: Any, view: Any, _: Any) -> p.Plan | None:
+        child = view.delta(node.child)
+        weight = p.Item(p.WEIGHT, p.text("1L"))
+        return child and p.Project((*node.columns, COLUMN), child, (*node.items, weight))
+
+    return _rule(p.Project, change)
+
+
+def _union_drops_a_branch() -> list[Patch]:
+    def change(node: Any, view: Any, original: Any) -> p.Plan | None:
+        found = original(node, view)
+        return found and replace(found, inputs=found.inputs[:1])
+
+    return _rule(p.Union, change)
+
+
+def _scan_sees_insertions_only() -> list[Patch]:
+    def change(node: Any, view: Any, original: Any) -> p.Plan | None:
+        found = original(node, view)
+        return p.Filter(found.columns, found, (POSITIVE,))
+
+    return _rule(p.Scan, change)
+
+
+# Joins ---------------------------------------------------------------------------------------------------------------
+
+
+def _join_reads_after_for_before() -> list[Patch]:
+    return [_attr(derive._Builder, "before", lambda self, plan: weighted(self.after(plan)))]
+
+
+def _join_keeps_one_term() -> list[Patch]:
+    return [_attr(inner_join, "union", lambda terms: terms[0])]
+
+
+def _join_forgets_the_other_weight() -> list[Patch]:
+    original = inner_join.join_weighted
+
+    def join(node: p.InnerJoin, inputs: Any, first: int) -> p.Plan:
+        plan = original(node, inputs, first)
+        assert isinstance(plan, p.Project)
+        product = plan.items[-1]
+        assert product.expr is not None
+        only = p.Item(product.name, p.text(f"{p.WEIGHT}_{first}"))
+        return replace(plan, items=(*plan.items[:-1], only))
+
+    return [_attr(inner_join, "join_weighted", join)]
+
+
+def _insert_only_is_claimed_for_every_change() -> list[Patch]:
+    return [_attr(derive, "_only_adds", lambda node, *_: node.aggregate is None)]
+
+
+def _flattening_loses_a_condition() -> list[Patch]:
+    original = flatten_module._place
+    return [_attr(flatten_module, "_place", lambda inputs, on, columns: original(inputs, on[:-1], columns))]
+
+
+# Aggregates ----------------------------------------------------------------------------------------------------------
+
+
+def _stale(rewrite: Callable[[str], str]) -> list[Patch]:
+    original = aggregate._merged_extrema
+
+    def merged(*args: Any) -> p.Plan:
+        plan = original(*args)
+        assert isinstance(plan, p.Project)
+        assert plan.items[-1].expr is not None
+        test = p.Item("__fl_stale", p.text(rewrite(plan.items[-1].expr.text)))
+        return replace(plan, items=(*plan.items[:-1], test))
+
+    return [_attr(aggregate, "_merged_extrema", merged)]
+
+
+def _extremum_is_never_recomputed() -> list[Patch]:
+    return _stale(lambda _: "false")
+
+
+def _any_insertion_excuses_the_recompute() -> list[Patch]:
+    worse = r"not coalesce\((__fl_i\d+) [<>] __fl_m\d+, false\)"
+    return _stale(lambda test: re.sub(worse, r"\1 is null", test))
+
+
+def _extremum_ignores_the_number_of_values() -> list[Patch]:
+    original = aggregate._merged_extrema
+
+    def merged(*args: Any) -> p.Plan:
+        plan = original(*args)
+        assert isinstance(plan, p.Project)
+        items = [_without_count(i) for i in plan.items]
+        return replace(plan, items=tuple(items))
+
+    return [_attr(aggregate, "_merged_extrema", merged)]
+
+
+def _without_count(item: p.Item) -> p.Item:
+    if item.expr is None or not item.name.startswith("__fl_m"):
+        return item
+    return replace(item, expr=p.text(re.sub(r"__fl_n\d+ = 0", "false", item.expr.text)))
+
+
+def _empty_groups_stay() -> list[Patch]:
+    original = aggregate_state.finished
+
+    def finished(aggregated: p.Aggregate, state: p.Plan) -> p.Plan:
+        plan = original(aggregated, state)
+        below = plan.children[0]
+        return plan.with_children((below.child,)) if isinstance(below, p.Filter) else plan
+
+    return [_attr(aggregate_state, "finished", finished)]
+
+
+def _nulls_are_counted() -> list[Patch]:
+    return [_attr(aggregate_state, "counted", lambda call: "true")]
+
+
+def _call_filters_are_ignored() -> list[Patch]:
+    return [_attr(aggregate_state, "value", lambda call: f"__fl_a{call.slot}_0")]
+
+
+def _stored_state_is_ignored() -> list[Patch]:
+    return [_attr(aggregate, "union", lambda terms: terms[-1])]
+
+
+def _sums_ignore_the_sign() -> list[Patch]:
+    changed = _texts(aggregate_state._changes, f"cast({p.WEIGHT} as", f"cast(abs({p.WEIGHT}) as")
+    return [_attr(aggregate_state, "_changes", changed)]
+
+
+def _wide_decimals_are_multiplied() -> list[Patch]:
+    return [_attr(aggregate_state, "_WIDE", 38)]
+
+
+def _copies_of_wide_decimals_count_once() -> list[Patch]:
+    return [_attr(aggregate_state, "_one_row_per_copy", lambda plan: plan)]
+
+
+def _groups_come_from_insertions_only() -> list[Patch]:
+    original = aggregate._recompute
+
+    def recompute(node: Any, aggregated: p.Aggregate, change: p.Plan, build: Any) -> p.Plan:
+        return original(node, aggregated, p.Filter(change.columns, change, (POSITIVE,)), build)
+
+    return [_attr(aggregate, "_recompute", recompute)]
+
+
+def _old_rows_are_not_subtracted() -> list[Patch]:
+    def nothing(plan: p.Plan) -> p.Plan:
+        return p.Filter(weighted(plan).columns, weighted(plan), (p.text("false"),))
+
+    return [_attr(aggregate, "negate", nothing)]
+
+
+def _changes_of_nodes_are_forgotten() -> list[Patch]:
+    return _rule(p.NodeRef, lambda node, view, original: None)
+
+
+# Restricting and leaving out -----------------------------------------------------------------------------------------
+
+
+def _null_keys_match_nothing() -> list[Patch]:
+    original = p.text
+    return [_attr(p, "text", lambda sql, *columns: original(sql.replace("<=>", "="), *columns))]
+
+
+def _null_keys_are_pruned_away() -> list[Patch]:
+    original = run.Runner._keys
+
+    def keys(self: Any, leaf: p.State) -> list[KeyFilter]:
+        return [replace(k, has_null=False) for k in original(self, leaf)]
+
+    return [_attr(run.Runner, "_keys", keys)]
+
+
+def _hints_name_another_column() -> list[Patch]:
+    original = restrict._hint
+
+    def hint(plan: p.Plan, name: str, driver: p.Plan, key: str) -> p.Plan:
+        if isinstance(plan, p.State):
+            return original(plan, plan.names[-1 if plan.names[0] == name else 0], driver, key)
+        return original(plan, name, driver, key)
+
+    return [_attr(restrict, "_hint", hint)]
+
+
+def _keys_follow_any_condition() -> list[Patch]:
+    """As if every condition between two columns were an equality."""
+    original = restrict._tied
+
+    def tied(pairs: Any, on: Any) -> Any:
+        return original(pairs, [replace(e, equality=e.columns) if len(e.columns) == 2 else e for e in on])
+
+    return [_attr(restrict, "_tied", tied)]
+
+
+def _a_union_with_an_empty_branch_is_empty() -> list[Patch]:
+    original = drop_empty_module.drop_empty
+
+    def drop(plan: p.Plan, is_empty: Any) -> p.Plan | None:
+        if isinstance(plan, p.Union) and any(original(c, is_empty) is None for c in plan.inputs):
+            return None
+        return original(plan, is_empty)
+
+    return [_attr(drop_empty_module, "drop_empty", drop), _attr(run, "drop_empty", drop)]
+
+
+# Around the rules ----------------------------------------------------------------------------------------------------
+
+
+def _one_changed_source_is_forgotten() -> list[Patch]:
+    original = commit.Changed
+    return [_attr(commit, "Changed", lambda sources, inserts: original(frozenset(sorted(sources)[:1]), inserts))]
+
+
+def _copies_are_stored_once() -> list[Patch]:
+    def once(table: Any) -> Any:
+        return table.drop_columns([netting.WEIGHT])
+
+    return [_attr(module, "copies", once) for module in (netting, read, lookup)]
+
+
+MUTATIONS = (
+    Mutation("filter keeps insertions only", _filter_keeps_insertions_only, ("filter_with_unknowns",)),
+    Mutation("filter lets removals pass", _filter_lets_removals_pass, ("filter_with_unknowns",)),
+    Mutation("project forgets the weight", _project_forgets_the_weight, ("project_expressions",)),
+    Mutation("union drops a branch", _union_drops_a_branch, ("union_all",)),
+    Mutation("scan sees insertions only", _scan_sees_insertions_only, ("narrow_with_duplicates",)),
+    Mutation("join reads after for before", _join_reads_after_for_before, ("equi_join", "self_join")),
+    Mutation("join keeps one term", _join_keeps_one_term, ("equi_join", "self_join")),
+    Mutation("join forgets the other weight", _join_forgets_the_other_weight, ("equi_join", "self_join")),
+    Mutation("insert-only is claimed for every change", _insert_only_is_claimed_for_every_change, ("equi_join",)),
+    Mutation("flattening loses a condition", _flattening_loses_a_condition, ("three_way_join",)),
+    Mutation("extremum is never recomputed", _extremum_is_never_recomputed, ("extrema",)),
+    Mutation("any insertion excuses the recompute", _any_insertion_excuses_the_recompute, ("extrema",)),
+    Mutation("extremum of no values stays", _extremum_ignores_the_number_of_values, ("extrema", "filtered_calls")),
+    Mutation("empty groups stay", _empty_groups_stay, ("counts_and_sums",)),
+    Mutation("NULLs are counted", _nulls_are_counted, ("counts_and_sums",)),
+    Mutation("filters of calls are ignored", _call_filters_are_ignored, ("filtered_calls",)),
+    Mutation("stored state is ignored", _stored_state_is_ignored, ("counts_and_sums",)),
+    Mutation("sums ignore the sign", _sums_ignore_the_sign, ("counts_and_sums",)),
+    Mutation("wide decimals are multiplied", _wide_decimals_are_multiplied, ("wide_decimals",)),
+    Mutation("copies of wide decimals count once", _copies_of_wide_decimals_count_once, ("wide_decimals",)),
+    Mutation("groups come from insertions only", _groups_come_from_insertions_only, ("recomputed",)),
+    Mutation("old rows are not subtracted", _old_rows_are_not_subtracted, ("counts_and_sums",)),
+    Mutation("changes of nodes are forgotten", _changes_of_nodes_are_forgotten, ("nested",)),
+    Mutation("NULL keys match nothing", _null_keys_match_nothing, ("recomputed", "extrema")),
+    Mutation("NULL keys are pruned away", _null_keys_are_pruned_away, ("counts_and_sums", "recomputed")),
+    Mutation("hints name another column", _hints_name_another_column, ("equi_join", "three_way_join")),
+    Mutation("keys follow any condition", _keys_follow_any_condition, ("recomputed_over_join",)),
+    Mutation("a union with an empty branch is empty", _a_union_with_an_empty_branch_is_empty, ("union_all",)),
+    Mutation("one changed source is forgotten", _one_changed_source_is_forgotten, ("equi_join", "union_all")),
+    Mutation("copies are stored once", _copies_are_stored_once, ("narrow_with_duplicates",)),
+)
+
+
+@contextmanager
+def applied(mutation: Mutation) -> Iterator[None]:
+    with ExitStack() as stack:
+        for patch in mutation.patches():
+            stack.enter_context(patch)
+        yield
+
+
+def directed(names: tuple[str, ...]) -> Script:
+    """Some of the directed cases, through all their rounds."""
+    whole = script()
+    wanted = {n for n in names if n in CASES}
+    rounds = tuple(replace(r, refreshes=tuple(a for a in r.refreshes if a[0] in wanted)) for r in whole.rounds)
+    return replace(whole, queries={n: s for n, s in whole.queries.items() if n in wanted}, rounds=rounds)
+
+
+def attempts(mutation: Mutation) -> Iterator[tuple[str, Script]]:
+    yield "directed", directed(mutation.cases)
+    yield "all directed", script()
+    for seed in SEEDS:
+        yield f"seed {seed}", generate(seed).script()
+
+
+def notice(mutation: Mutation, folder: Path) -> tuple[str, Failure] | None:
+    """What fails first under the mutation."""
+    for number, (what, history) in enumerate(attempts(mutation)):
+        lake = folder / f"lake-{number}"
+        try:
+            with applied(mutation):
+                failure, _ = play(history, lake)
+        finally:
+            shutil.rmtree(lake, ignore_errors=True)
+        if failure is not None:
+            return what, failure
+    return None
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.property.mutations", description=__doc__)
+    parser.add_argument("words", nargs="*", help="only mutations whose name holds one of these")
+    words = parser.parse_args(arguments).words
+    chosen = [m for m in MUTATIONS if not words or any(w in m.name for w in words)]
+    folder = Path(tempfile.mkdtemp(prefix="freshlake-mutations-"))
+    spark = start(folder / "warehouse", app_name="freshlake-mutations", settings={"spark.driver.memory": "2g"})
+    try:
+        return 1 if [m for m in chosen if not _show(m, folder / m.name.replace(" ", "-"))] else 0
+    finally:
+        spark.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _show(mutation: Mutation, folder: Path) -> bool:
+    started = time.perf_counter()
+    found = notice(mutation, folder)
+    took = time.perf_counter() - started
+    if found is None:
+        _say(f"NOT NOTICED  {mutation.name} ({took:.0f} s)")
+        return False
+    what, failure = found
+    where = f"{what}, {failure.query} round {failure.round}, {failure.kind}"
+    _say(f"noticed      {mutation.name}: {where} ({took:.0f} s)")
+
+    return True
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,155 @@
+"""Random plans over integer tables, with text-only expressions, for the rules alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from random import Random
+
+from freshlake.compiler import plan as p
+from tests.property.duck import Bag, Maintained, Row
+
+SOURCES = {"a": ("g", "x"), "b": ("g", "y", "z"), "c": ("x",)}
+_DOMAIN = (0, 1, 2, 3, None)
+_MAX_JOINED = 2
+
+
+@dataclass
+class Plans:
+    rng: Random
+    number: int = 0
+
+    def name(self, stem: str) -> str:
+        self.number += 1
+        return f"{stem}_{self.number}"
+
+    def plan(self, depth: int, joins: int = _MAX_JOINED) -> p.Plan:
+        if depth <= 0:
+            return self.scan()
+        make = self.rng.choice(
+            [self.filter, self.project, self.union, self.aggregate, self.aggregate, self.having]
+            + ([self.join, self.join, self.shared] if joins else [])
+        )
+        return make(depth - 1, joins)
+
+    def scan(self) -> p.Plan:
+        source = self.rng.choice(sorted(SOURCES))
+        fields = SOURCES[source]
+        return p.Scan(tuple(p.Column(self.name(f), "long") for f in fields), source, fields)
+
+    def predicate(self, names: tuple[str, ...]) -> p.Expr:
+        rng = self.rng
+        a, b = rng.choice(names), rng.choice(names)
+        options = [
+            f"{a} > {rng.randint(0, 2)}",
+            f"{a} is null",
+            f"not ({a} = 1)",
+            f"{a} in (1, null)",
+            f"{a} <> 2 or {b} = 0",
+        ]
+        chosen = rng.choice(options)
+        return p.text(chosen, *dict.fromkeys((a, b) if " or " in chosen else (a,)))
+
+    def filter(self, depth: int, joins: int) -> p.Plan:
+        child = self.plan(depth, joins)
+        return p.Filter(child.columns, child, (self.predicate(child.names),))
+
+    def project(self, depth: int, joins: int) -> p.Plan:
+        child = self.plan(depth, joins)
+        kept = self.rng.sample(child.names, self.rng.randint(1, len(child.names)))
+        items = [p.Item(n) if self.rng.random() < 0.6 else p.Item(self.name("r"), p.column_expr(n)) for n in kept]
+        if self.rng.random() < 0.5:
+            a = self.rng.choice(child.names)
+            items.append(p.Item(self.name("e"), p.text(self.rng.choice((f"{a} % 2", f"coalesce({a}, 9)")), a)))
+        return p.project(child, items, [p.Column(i.name, "long") for i in items])
+
+    def union(self, depth: int, joins: int) -> p.Plan:
+        inputs = [self.plan(depth, 0) for _ in range(self.rng.choice((2, 2, 3)))]
+        width = min(len(i.names) for i in inputs)
+        narrow = [p.project(i, [p.Item(n) for n in self.rng.sample(i.names, width)]) for i in inputs]
+        return p.Union(tuple(p.Column(self.name("u"), "long") for _ in range(width)), tuple(narrow))
+
+    def join(self, depth: int, joins: int) -> p.Plan:
+        left, right = self.plan(depth, joins - 1), self.plan(min(depth, 1), 0)
+        return self._joined(left, right)
+
+    def _joined(self, left: p.Plan, right: p.Plan) -> p.Plan:
+        on = tuple(self._tie(left, right) for _ in range(self.rng.choice((0, 1, 1, 1, 2))))
+        joined = p.InnerJoin((*left.columns, *right.columns), (left, right), on)
+        kept = self.rng.sample(joined.names, min(4, len(joined.names)))
+        return p.project(joined, [p.Item(n) for n in kept])
+
+    def _tie(self, left: p.Plan, right: p.Plan) -> p.Expr:
+        a, b = self.rng.choice(left.names), self.rng.choice(right.names)
+        sign = self.rng.choice(("=", "=", "=", "<=>", "<"))
+        return p.Expr(f"{a} {sign} {b}", (a, b), equality=(a, b) if sign == "=" else None)
+
+    def shared(self, depth: int, joins: int) -> p.Plan:
+        """One plan object read twice, as a common table expression is."""
+        child = self.plan(min(depth, 2), 0)
+        sides = [p.project(child, [p.Item(self.name("s"), p.column_expr(n)) for n in child.names]) for _ in range(2)]
+        return self._joined(*sides)
+
+    def having(self, depth: int, joins: int) -> p.Plan:
+        child = self.aggregate(depth, joins)
+        return p.Filter(child.columns, child, (self.predicate(child.names),))
+
+    def aggregate(self, depth: int, joins: int) -> p.Plan:
+        child = self.plan(depth, joins)
+        keys = []
+        for n in self.rng.sample(child.names, self.rng.randint(0, min(2, len(child.names)))):
+            keys.append(p.Item(n) if self.rng.random() < 0.6 else p.Item(self.name("k"), p.text(f"{n} % 2", n)))
+        few = 0 if keys and self.rng.random() < 0.2 else 1
+        calls = tuple(self.call(child.names, i) for i in range(self.rng.randint(few, 3)))
+        columns = [p.Column(i.name, "long") for i in keys] + [p.Column(c.name, c.type) for c in calls]
+        aggregate = p.Aggregate(tuple(columns), child, tuple(keys), calls)
+        shown = self.rng.sample(aggregate.names, self.rng.randint(1, len(aggregate.names)))
+        return aggregate if self.rng.random() < 0.4 else p.project(aggregate, [p.Item(n) for n in shown])
+
+    def call(self, names: tuple[str, ...], slot: int) -> p.Call:
+        rng, x = self.rng, self.rng.choice(names)
+        function = rng.choice(("Count", "Sum", "Min", "Max", "Max") + (("Mode",) if rng.random() < 0.3 else ()))
+        condition = self.predicate(names) if rng.random() < 0.2 else None
+        finish = {
+            "Count": p.text(f"__fl_n{slot}"),
+            "Sum": p.text(f"cast(if(__fl_n{slot} = 0, null, __fl_s{slot}) as bigint)"),
+            "Min": p.text(f"__fl_m{slot}"),
+            "Max": p.text(f"__fl_m{slot}"),
+        }.get(function)
+        shown = f"count(distinct {x})" if function == "Mode" else f"{function.lower()}({x})"
+        shown += f" filter (where {condition.text})" if condition else ""
+        if function == "Sum":
+            shown = f"cast({shown} as bigint)"
+        reads = tuple(dict.fromkeys((x, *(condition.columns if condition else ()))))
+        arg = p.column_expr(x)
+        return p.Call(
+            self.name("v"), function, shown, "long", slot, (arg,), ("long",), condition, False, reads, finish=finish
+        )
+
+
+def rows(rng: Random, source: str, count: int) -> list[Row]:
+    return [tuple(rng.choice(_DOMAIN) for _ in SOURCES[source]) for _ in range(count)]
+
+
+def maintained(seed: int) -> Maintained:
+    rng = Random(f"plan {seed}")
+    query = Plans(rng).plan(rng.randint(1, 4))
+    bags: dict[str, tuple[tuple[str, ...], Bag]] = {
+        name: (fields, Counter(rows(rng, name, rng.choice((0, 2, 4, 6))))) for name, fields in SOURCES.items()
+    }
+    return Maintained(query, bags, hints=rng.random() < 0.6, lookups=rng.random() < 0.5)
+
+
+def changes(rng: Random, kept: Maintained) -> dict[str, list[tuple[Row, int]]]:
+    """Inserts, deletes and updates of some sources; sometimes all rows go, sometimes rows come and go within it."""
+    found = {}
+    for name in rng.sample(sorted(SOURCES), rng.randint(1, 3)):
+        present = list(kept.sources[name][1].elements())
+        gone = present if rng.random() < 0.1 else rng.sample(present, rng.randint(0, min(3, len(present))))
+        come = rows(rng, name, rng.randint(0, 3))
+        idle = rng.sample(present, 1) if present and rng.random() < 0.2 else []
+        only_inserts = rng.random() < 0.25
+        weighted = [(r, 1) for r in come] + ([] if only_inserts else [(r, -1) for r in gone])
+        weighted += [] if only_inserts else [(r, w) for r in idle for w in (-1, 1)]
+        found[name] = weighted
+    return found

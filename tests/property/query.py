@@ -1,0 +1,280 @@
+"""Queries as a small tree that renders to SQL, so that a failing one can be made smaller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class Col:
+    """An output column. What is not `exact` (float sums, unordered lists) may only be passed on, never compared."""
+
+    name: str
+    kind: str
+    exact: bool = True
+
+
+@dataclass(frozen=True)
+class Item:
+    """One output of a SELECT list; the text is the column's own name when it is passed on."""
+
+    text: str
+    col: Col
+
+    def sql(self) -> str:
+        passed = self.text.removeprefix("l.").removeprefix("r.") == self.col.name
+        return self.text if passed else f"{self.text} AS {self.col.name}"
+
+
+@dataclass(frozen=True)
+class Query:
+    @property
+    def cols(self) -> tuple[Col, ...]:
+        raise NotImplementedError
+
+    @property
+    def children(self) -> tuple[Query, ...]:
+        return ()
+
+    def with_children(self, children: tuple[Query, ...]) -> Query:
+        assert not children
+        return self
+
+    @property
+    def size(self) -> float:
+        """A guess of the number of rows, to keep products small."""
+        return self.children[0].size
+
+    def sql(self) -> str:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Table(Query):
+    """A plain table or another stream table."""
+
+    name: str
+    columns: tuple[Col, ...]
+    rows: float = 12
+
+    @property
+    def cols(self) -> tuple[Col, ...]:
+        return self.columns
+
+    @property
+    def size(self) -> float:
+        return self.rows
+
+    def sql(self) -> str:
+        return f"SELECT {_names(self.columns)} FROM {self.name}"
+
+
+@dataclass(frozen=True)
+class Unary(Query):
+    child: Query
+
+    @property
+    def children(self) -> tuple[Query, ...]:
+        return (self.child,)
+
+    def with_children(self, children: tuple[Query, ...]) -> Query:
+        return replace(self, child=children[0])
+
+
+@dataclass(frozen=True)
+class Filter(Unary):
+    condition: str
+
+    @property
+    def cols(self) -> tuple[Col, ...]:
+        return self.child.cols
+
+    def sql(self) -> str:
+        return f"SELECT {_names(self.cols)} FROM {_from(self.child)} WHERE {self.condition}"
+
+
+@dataclass(frozen=True)
+class Project(Unary):
+    items: tuple[Item, ...]
+
+    @property
+    def cols(self) -> tuple[Col, ...]:
+        return tuple(i.col for i in self.items)
+
+    def sql(self) -> str:
+        return f"SELECT {_list(self.items)} FROM {_from(self.child)}"
+
+
+@dataclass(frozen=True)
+class Distinct(Unary):
+    @property
+    def cols(self) -> tuple[Col, ...]:
+        return self.child.cols
+
+    def sql(self) -> str:
+        return f"SELECT DISTINCT {_names(self.cols)} FROM {_from(self.child)}"
+
+
+@dataclass(frozen=True)
+class Aggregate(Unary):
+    """Without keys it is one row, whatever the input."""
+
+    keys: tuple[Item, ...]
+    calls: tuple[Item, ...]
+    having: str | None = None
+
+    @property
+    def cols(self) -> tuple[Col, ...]:
+        return tuple(i.col for i in (*self.keys, *self.calls))
+
+    @property
+    def size(self) -> float:
+        return max(1.0, self.child.size * 0.6) if self.keys else 1.0
+
+    def sql(self) -> str:
+        text = f"SELECT {_list((*self.keys, *self.calls))} FROM {_from(self.child)}"
+        if self.keys:
+            text += f" GROUP BY {', '.join(k.text for k in self.keys)}"
+        return f"{text} HAVING {self.having}" if self.having else text
+
+
+@dataclass(frozen=True)
+class Binary(Query):
+    left: Query
+    right: Query
+
+    @property
+    def children(self) -> tuple[Query, ...]:
+        return (self.left, self.right)
+
+    def with_children(self, children: tuple[Query, ...]) -> Query:
+        return replace(self, left=children[0], right=children[1])
+
+
+@dataclass(frozen=True)
+class Join(Binary):
+    """Inputs are `l` and `r`; no condition is a cross join."""
+
+    items: tuple[Item, ...]
+    on: str | None
+
+    @property
+    def cols(self) -> tuple[Col, ...]:
+        return tuple(i.col for i in self.items)
+
+    @property
+    def size(self) -> float:
+        share = 1.0 if self.on is None else 0.3
+        return max(1.0, self.left.size * self.right.size * share)
+
+    def sql(self) -> str:
+        word = "CROSS JOIN" if self.on is None else "JOIN"
+        on = "" if self.on is None else f" ON {self.on}"
+        return f"SELECT {_list(self.items)} FROM {_from(self.left, 'l')} {word} {_from(self.right, 'r')}{on}"
+
+
+@dataclass(frozen=True)
+class Union(Binary):
+    """By position, under the names of the left side."""
+
+    all: bool
+
+    @property
+    def cols(self) -> tuple[Col, ...]:
+        pairs = zip(self.left.cols, self.right.cols, strict=True)
+        return tuple(Col(a.name, a.kind, a.exact and b.exact) for a, b in pairs)
+
+    @property
+    def size(self) -> float:
+        return self.left.size + self.right.size
+
+    def sql(self) -> str:
+        return f"({self.left.sql()}) UNION {'ALL ' if self.all else ''}({self.right.sql()})"
+
+
+@dataclass(frozen=True)
+class Shared(Unary):
+    """A common table expression that its body reads twice, as `l` and `r` (a join) or one after the other (a union)."""
+
+    items: tuple[Item, ...]
+    on: str | None
+    union: bool
+
+    @property
+    def cols(self) -> tuple[Col, ...]:
+        return self.child.cols if self.union else tuple(i.col for i in self.items)
+
+    @property
+    def size(self) -> float:
+        return self.child.size * 2 if self.union else max(1.0, self.child.size**2 * 0.3)
+
+    def sql(self) -> str:
+        names = _names(self.child.cols)
+        body = (
+            f"SELECT {names} FROM shared UNION ALL SELECT {names} FROM shared{f' WHERE {self.on}' if self.on else ''}"
+            if self.union
+            else f"SELECT {_list(self.items)} FROM shared AS l JOIN shared AS r ON {self.on}"
+        )
+        return f"WITH shared AS ({self.child.sql()}) {body}"
+
+
+def _names(cols: tuple[Col, ...]) -> str:
+    return ", ".join(c.name for c in cols)
+
+
+def _list(items: tuple[Item, ...]) -> str:
+    return ", ".join(i.sql() for i in items)
+
+
+def _from(query: Query, alias: str = "s") -> str:
+    return f"{query.name} AS {alias}" if isinstance(query, Table) else f"({query.sql()}) AS {alias}"
+
+
+def walk(query: Query) -> Iterator[Query]:
+    yield query
+    for child in query.children:
+        yield from walk(child)
+
+
+def depth(query: Query) -> int:
+    return 0 if isinstance(query, Table) else 1 + max(depth(c) for c in query.children)
+
+
+def reads(query: Query) -> frozenset[str]:
+    """Names of the tables and stream tables below."""
+    return frozenset(q.name for q in walk(query) if isinstance(q, Table))
+
+
+def smaller(query: Query) -> Iterator[Query]:
+    """Simpler queries, most promising first: a part of it alone, then the same with one thing left out."""
+    yield from (q for q in walk(query) if q is not query and not isinstance(q, Table))
+    yield from _simplified(query)
+
+
+def _simplified(query: Query) -> Iterator[Query]:
+    """Queries with the same columns as before, so that they fit where this one stands, and at the root fewer calls."""
+    yield from _plainer(query)
+    for i, child in enumerate(query.children):
+        for simple in _simplified(child):
+            if {c.name for c in child.cols} <= {c.name for c in simple.cols}:
+                yield query.with_children((*query.children[:i], simple, *query.children[i + 1 :]))
+
+
+def _plainer(query: Query) -> Iterator[Query]:
+    match query:
+        case Filter() | Distinct():
+            yield query.child
+        case Union():
+            yield from (c for c in query.children if [x.name for x in c.cols] == [x.name for x in query.cols])
+        case Aggregate():
+            if query.having:
+                yield replace(query, having=None)
+            yield from (replace(query, calls=calls) for calls in _without_one(query.calls))
+        case Project():
+            yield from (replace(query, items=items) for items in _without_one(query.items))
+
+
+def _without_one(items: tuple[Item, ...]) -> Iterator[tuple[Item, ...]]:
+    if len(items) > 1:
+        yield from (items[:i] + items[i + 1 :] for i in range(len(items)))
