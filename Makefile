@@ -38,7 +38,7 @@ bench: setup ## measure refreshes against recompute, MERGE and a plain append (B
 	$(PY) -m bench --$(BENCH)
 
 docs: setup ## check that the documentation's examples and references hold
-	$(PY) -m pytest tests/architecture $(ARGS)
+	$(PY) -m pytest tests/architecture tests/docs $(ARGS)
 
 clean: ## remove caches and everything the commands made, keep .venv
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist demo-lake spark-warehouse metastore_db derby.log artifacts

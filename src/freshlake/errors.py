@@ -119,7 +119,7 @@ class NotReproducible(UserError):
     """The compiled plan did not give the same result as the query, so it is not trusted."""
 
     code = "not-reproducible"
-    default_hint = "rewrite the named construct, or use refresh mode FULL"
+    default_hint = "rewrite the query so that it gives the same rows each time it is run"
 
 
 class NonDeterministic(UserError):
@@ -252,7 +252,7 @@ class StreamTableNotPopulated(UserError):
 
 
 class StreamTableSuspended(UserError):
-    """A stream table is SUSPENDED or in ERROR and is not refreshed until it is resumed."""
+    """A stream table is SUSPENDED and is not refreshed until it is resumed."""
 
     code = "stream-table-suspended"
     default_hint = "resume it: ALTER STREAM TABLE name RESUME"
@@ -337,7 +337,7 @@ class StorageCorrupt(StorageError):
     """The files of a stream table do not hold what their commits say."""
 
     code = "storage-corrupt"
-    default_hint = "rebuild it with create_or_replace_stream_table, or restore the lake folder from a backup"
+    default_hint = "drop and create the stream table again, or restore the lake folder from a backup"
 
 
 class CommitConflict(StorageError):

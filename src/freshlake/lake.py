@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
 from freshlake import session
@@ -262,12 +263,15 @@ class Freshlake:
     @contextlib.contextmanager
     def _quietly(self) -> Iterator[None]:
         """PySpark logs every failed query with its JVM stack; errors reach the caller as Freshlake errors instead."""
-        import logging
-
-        loggers = [logging.getLogger(n) for n in ("SQLQueryContextLogger", "DataFrameQueryContextLogger")]
+        loggers = [PySparkLogger.getLogger(n) for n in ("SQLQueryContextLogger", "DataFrameQueryContextLogger")]
+        before = [logger.disabled for logger in loggers]
         for logger in loggers:
             logger.disabled = True
-        yield
+        try:
+            yield
+        finally:
+            for logger, disabled in zip(loggers, before, strict=True):
+                logger.disabled = disabled
 
 
 __all__ = ["Freshlake", "Pins", "connect", "fold_if_due"]

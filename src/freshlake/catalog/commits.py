@@ -19,7 +19,7 @@ from freshlake.catalog.history import (
     new_refresh_id,
     require_row,
 )
-from freshlake.catalog.leases import check_epoch, check_unheld
+from freshlake.catalog.leases import check_epoch, check_unheld, free
 from freshlake.catalog.records import Commit, Fold, Json, Refresh, StreamTable
 from freshlake.catalog.stream_tables import change, require
 from freshlake.catalog.tables import leases, stream_tables
@@ -75,7 +75,13 @@ class Commits(Database):
             connection.execute(
                 update(stream_tables)
                 .where(stream_tables.c.id == seen.id)
-                .values(frontier=frontier, data_timestamp=data_timestamp, last_refresh_at=now, consecutive_errors=0)
+                .values(
+                    frontier=frontier,
+                    data_timestamp=data_timestamp,
+                    last_refresh_at=now,
+                    consecutive_errors=0,
+                    status=_after_success(seen.status),
+                )
             )
             return add_row(
                 connection,
@@ -163,8 +169,7 @@ def _moved(before: StreamTable, commit: Commit, now: datetime) -> dict[str, Any]
         "updated_at": now,
         "is_populated": True,
         "consecutive_errors": 0,
-        # suspension is the user's decision, and stays until the user ends it
-        "status": Status.SUSPENDED if before.status is Status.SUSPENDED else Status.ACTIVE,
+        "status": _after_success(before.status),
     }
     if commit.action is Action.REINITIALIZE:
         moved["needs_reinit"] = False
@@ -175,6 +180,11 @@ def _moved(before: StreamTable, commit: Commit, now: datetime) -> dict[str, Any]
     if commit.publish:
         moved |= {"published_generation": commit.generation, "published_version": commit.version}
     return moved | dict(commit.changes)
+
+
+def _after_success(status: Status) -> Status:
+    """Suspension is the user's decision, and stays until the user ends it."""
+    return Status.SUSPENDED if status is Status.SUSPENDED else Status.ACTIVE
 
 
 def _check_forward(before: StreamTable, commit: Commit) -> None:
@@ -189,8 +199,10 @@ def _check_forward(before: StreamTable, commit: Commit) -> None:
 def _check_nobody_else(connection: Connection, seen: StreamTable, epoch: int | None, now: datetime) -> None:
     if epoch is not None:
         check_epoch(connection, seen.id, epoch)
-    else:
-        check_unheld(connection, seen, now)
+        return
+    left = check_unheld(connection, seen, now)
+    if left is not None and left["owner"] is not None:
+        free(connection, seen.id, left["epoch"])  # its owner died
 
 
 def _is_as_seen(connection: Connection, seen: StreamTable) -> bool:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
 from freshlake.catalog.database import Database
 from freshlake.catalog.enums import Action, RefreshStatus
@@ -78,6 +78,18 @@ class History(Database):
             query = query.where(refresh_history.c.stream_table_id == stream_table_id)
         with self._read() as connection:
             return fetch(connection, query if limit is None else query.limit(limit), Refresh)
+
+    def newest_version_before(self, stream_table_id: int, generation: int, limit: datetime) -> int:
+        """The newest version of a generation that a refresh made before a time; 0 when there is none."""
+        history = refresh_history.c
+        query = select(func.max(history.version)).where(
+            history.stream_table_id == stream_table_id,
+            history.generation == generation,
+            history.status == RefreshStatus.COMPLETED,
+            history.end_time < limit,
+        )
+        with self._read() as connection:
+            return connection.execute(query).scalar() or 0
 
     def find_refresh(self, refresh_id: str) -> Refresh | None:
         """One refresh, or None."""

@@ -45,8 +45,10 @@ def create(
     schedule: Schedule = None,
     mode: ModeOption = None,
     fold: FoldOption = None,
-    partition_by: Annotated[list[str] | None, typer.Option(help="Partition the stored table; may be repeated.")] = None,
-    append_only: Annotated[bool, typer.Option("--append-only", help="Sources only ever grow.")] = False,
+    partition_by: Annotated[
+        list[str] | None, typer.Option(help="Recorded, without effect yet; may be repeated.")
+    ] = None,
+    append_only: Annotated[bool, typer.Option("--append-only", help="Recorded, without effect yet.")] = False,
     empty: Annotated[bool, typer.Option("--empty", help="Create without data; the first refresh loads it.")] = False,
     existing: Annotated[Existing, typer.Option(case_sensitive=False, help="When the name is taken.")] = Existing.ERROR,
 ) -> None:

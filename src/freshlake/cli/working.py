@@ -33,7 +33,7 @@ def sql(context: typer.Context, query: QueryText = None, file: QueryFile = None,
 def changes(
     context: typer.Context,
     name: Name,
-    since: Annotated[int, typer.Option(min=0, help="Changes after this version.")] = 0,
+    since: Annotated[int, typer.Option(min=0, help="Changes after this version.")],
     limit: Limit = 1000,
 ) -> None:
     """Show what changed in a stream table after a version, as rows with weights."""

@@ -12,7 +12,13 @@ from freshlake.compiler import plan as p
 from freshlake.compiler.bind_call import bind_call
 from freshlake.compiler.bind_expression import ExpressionBinder, json_type
 from freshlake.compiler.bridge import CATALYST, Bridge
-from freshlake.errors import SourceNotDelta, TimeTravelUnsupported, UnsupportedQuery, UnsupportedTablesample
+from freshlake.errors import (
+    SourceNotDelta,
+    TimeTravelUnsupported,
+    UnsupportedLimit,
+    UnsupportedQuery,
+    UnsupportedTablesample,
+)
 
 _OPT, _ANA = CATALYST + "optimizer.", CATALYST + "analysis."
 _ONCE = [_ANA + n for n in ("EliminateSubqueryAliases", "EliminateView")] + [
@@ -282,10 +288,19 @@ class _Binder(ExpressionBinder):
         return ordered if below is child else p.project(ordered, p.passing(child))
 
     def bind_globallimit(self, node: Any) -> p.Plan:
-        return p.Limit(self.columns(node), self.child(node), self.expr(node.limitExpr()))
+        return p.Limit(self.columns(node), self._ordered(node), self.expr(node.limitExpr()))
 
     def bind_offset(self, node: Any) -> p.Plan:
-        return p.Limit(self.columns(node), self.child(node), self.expr(node.offsetExpr()), True)
+        return p.Limit(self.columns(node), self._ordered(node), self.expr(node.offsetExpr()), True)
+
+    def _ordered(self, node: Any) -> p.Plan:
+        """What a LIMIT or OFFSET cuts; without an order it would keep other rows at every refresh."""
+        child = below = self.child(node)
+        while isinstance(below, p.Project | p.Limit):
+            below = below.child
+        if not isinstance(below, p.Sort):
+            raise UnsupportedLimit("LIMIT or OFFSET without ORDER BY keeps arbitrary rows")
+        return child
 
     def bind_unionloop(self, node: Any) -> p.Plan:
         inputs = (self.walk(node.anchor()), self.walk(node.recursion()))

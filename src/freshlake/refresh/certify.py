@@ -6,6 +6,7 @@ was lost on the way. Counts and order-independent checksums are compared; a mism
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
@@ -16,15 +17,22 @@ from freshlake.compiler.compile import CompiledQuery
 from freshlake.errors import NotReproducible
 from freshlake.refresh.compare import floating, same_small
 from freshlake.refresh.definition import Definition
+from freshlake.refresh.inputs import SourceSpan, are_small
 from freshlake.refresh.spark_errors import translated
-from freshlake.refresh.verify import is_small, open_columns, stored
+from freshlake.refresh.verify import open_columns, stored
 from freshlake.storage.identity import identity
 
 if TYPE_CHECKING:
     from freshlake.refresh.engine import Engine
 
 
-def certify(engine: Engine, table: StreamTable, definition: Definition, compiled: CompiledQuery) -> None:
+def certify(
+    engine: Engine,
+    table: StreamTable,
+    definition: Definition,
+    compiled: CompiledQuery,
+    spans: Collection[SourceSpan],
+) -> None:
     """Raises NotReproducible, naming what differs. Sources that moved meanwhile leave nothing to compare with."""
     worker = engine.worker
     worker.pin({k: str(v) for k, v in table.session_settings.items()})
@@ -35,10 +43,10 @@ def certify(engine: Engine, table: StreamTable, definition: Definition, compiled
     skipped = {*opened, *lists, *(f.name for f in users.schema if floating(f.dataType))}
     kept = [c for c in users.columns if c not in skipped]
     with translated():
-        if is_small(engine, table) and same_small(_only(users, kept), _only(ours, kept), engine.settings):
+        if are_small(spans) and same_small(_only(users, kept), _only(ours, kept), engine.settings):
             return
         expected, found = _checksum(users, kept), _checksum(ours, kept)
-    if expected != found and not _moved(engine, table):
+    if expected != found and not any(span.source.head() != span.end for span in spans):
         raise NotReproducible(
             f"the query of {table.full_name.short} could not be reproduced exactly",
             detail=f"Spark's own result has {expected[0]} rows, the compiled plan gave {found[0]}"
@@ -71,12 +79,6 @@ def _checksum(frame: DataFrame, columns: list[str]) -> tuple[int, int]:
 
 def _only(frame: DataFrame, columns: list[str]) -> DataFrame:
     return frame.select(*(F.col(_q(c)) for c in columns))
-
-
-def _moved(engine: Engine, table: StreamTable) -> bool:
-    known = (table.frontier or {}).get("sources", {})
-    heads = engine.heads(engine.catalog.dependencies(table.id), {})
-    return any(known.get(k) != h.to_json() for k, h in heads.items())
 
 
 def _q(name: str) -> str:

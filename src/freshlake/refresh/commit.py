@@ -20,7 +20,9 @@ from freshlake.compiler.compile import CompiledQuery
 from freshlake.compiler.derive import Changed
 from freshlake.compiler.split import ROOT, Node
 from freshlake.errors import FreshlakeError, InvariantViolated
+from freshlake.refresh.certify import certify
 from freshlake.refresh.choose import Decision
+from freshlake.refresh.definition import Definition
 from freshlake.refresh.inputs import SMALL_ROWS, Inputs, SourceSpan, StoredNode, are_small
 from freshlake.refresh.result import RefreshResult
 from freshlake.refresh.run import Runner, collect_small, renamed
@@ -95,6 +97,7 @@ class Work:
     decision: Decision
     spans: Mapping[str, SourceSpan]
     compiled: CompiledQuery
+    definition: Definition
     mark: Callable[[str], None]
     changes: Mapping[str, Any] = field(default_factory=dict)
     """Further columns of the stream table to move with this refresh, for one that carries a new definition."""
@@ -118,14 +121,10 @@ class Work:
         # what a load that died left here was never committed
         shutil.rmtree(folder, ignore_errors=True)
         try:
-            done = self._load_generation(generation)
+            return self._load_generation(generation)
         except Exception:
             self._discard(folder)
             raise
-        # the one before stays for those who are reading it now
-        for old in range(1, generation - 1):
-            shutil.rmtree(self.engine.layout.generation(self.table.storage_id, old), ignore_errors=True)
-        return done
 
     def _discard(self, folder: Path) -> None:
         """Remove a load that failed, unless the table is in other hands by now, who may be loading in its place."""
@@ -162,7 +161,15 @@ class Work:
             for n, f in runner.loaded.items()
             if n != ROOT
         }
+        self._certify(replace(self.table, generation=generation, version=version, row_count=rows), point)
         return self._commit(version, rows, 0, nodes, 0, generation=generation, fold=point, row_count=rows)
+
+    def _certify(self, loaded: StreamTable, point: FoldPoint) -> None:
+        """A plan that is loaded for the first time is checked against the user's own query before it counts."""
+        if self.table.is_populated and self.table.fingerprint == self.compiled.fingerprint:
+            return
+        stands = replace(loaded, fold_base_version=point.base_version, folded_version=point.folded_version)
+        certify(self.engine, stands, self.definition, self.compiled, self.spans.values())
 
     # A change of what is stored --------------------------------------------------------------------------------------
 

@@ -88,8 +88,7 @@ class Engine:
         key = (threading.get_ident(), table.id)
         stamp = self._stamp(table)
         if key not in self._queries or self._queries[key][0] != stamp:
-            definition = Definition(table.definition_kind, table.defining_query, table.definition_reference)
-            self._queries[key] = (stamp, self.compile(definition, table.session_settings))
+            self._queries[key] = (stamp, self.compile(definition_of(table), table.session_settings))
         return self._queries[key][1]
 
     def _stamp(self, table: StreamTable) -> str:
@@ -139,9 +138,20 @@ class Engine:
         try:
             return self.heads(edges, pins)
         except SourceDropped as error:
+            if (again := self._made_again(table, edges)) is not None:
+                return self.heads(again, pins)
             self.catalog.update(table.id, status=Status.ERROR)
             with_refresh_failure(self, table, error)
             raise
+
+    def _made_again(self, table: StreamTable, edges: tuple[Dependency, ...]) -> tuple[Dependency, ...] | None:
+        """What the query reads now, if a source that is gone was replaced by another one under its name."""
+        self.forget(table)
+        try:
+            found = edges_of(self.catalog, self.compiled(table))
+        except FreshlakeError:
+            return None
+        return None if {e.source_key for e in found} == {e.source_key for e in edges} else found
 
     def _is_current(self, table: StreamTable, heads: Pins, requested: RefreshMode | None) -> bool:
         if requested is RefreshMode.FULL or not table.is_populated or table.needs_reinit or table.frontier is None:
@@ -149,6 +159,11 @@ class Engine:
         known = table.frontier.get("sources", {})
         unmoved = set(known) == set(heads) and all(known[k] == h.to_json() for k, h in heads.items())
         return unmoved and self._means_the_same(table)
+
+
+def definition_of(table: StreamTable) -> Definition:
+    """What the catalog keeps of a table's definition."""
+    return Definition(table.definition_kind, table.defining_query, table.definition_reference)
 
 
 def with_refresh_failure(engine: Engine, table: StreamTable, error: FreshlakeError) -> None:
@@ -218,6 +233,8 @@ class _Refresh:
         """What changed since the committed frontier, and the query that reads it."""
         engine = self.engine
         edges = engine.catalog.dependencies(table.id)
+        if not {e.source_key for e in edges} <= set(self.heads):
+            edges = edges_of(engine.catalog, self._compiled(table))
         spans = self._spans(table, edges)
         changes = {e.source_key: self._change(e, spans[e.source_key]) for e in edges}
         if any(c.triage.kind in (ChangeKind.SCHEMA_CHANGED, ChangeKind.REPLACED) for c in changes.values()):
@@ -274,7 +291,8 @@ class _Refresh:
         spans: Mapping[str, SourceSpan],
         compiled: CompiledQuery,
     ) -> tuple[commit.Done, Decision]:
-        work = commit.Work(self.engine, table, lease, refresh_id, decision, spans, compiled, self._mark)
+        definition = definition_of(table)
+        work = commit.Work(self.engine, table, lease, refresh_id, decision, spans, compiled, definition, self._mark)
         if decision.action is Action.REINITIALIZE or not table.is_populated:
             # the query may mean something else than when it was last compiled
             edges = edges_of(self.engine.catalog, compiled)
@@ -288,5 +306,4 @@ class _Refresh:
                 raise
             code = "delta-evaluation-error" if isinstance(error, DataError) else "history-lost"
             again = Decision(Action.FULL, code, error.message, decision.inputs)
-            work = commit.Work(self.engine, table, lease, refresh_id, again, spans, compiled, self._mark)
-            return work.perform(), again
+            return replace(work, decision=again).perform(), again

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from freshlake.catalog.enums import FoldPolicy
 from freshlake.catalog.records import Lease, StreamTable
 from freshlake.compiler.split import ROOT
+from freshlake.errors import StreamTableNotPopulated
 from freshlake.refresh.commit import stored_nodes
 from freshlake.refresh.recover import Heartbeat, adopt
 from freshlake.refresh.result import FoldResult
@@ -51,6 +53,8 @@ def fold(engine: Engine, table: StreamTable, reason: str | None = None) -> FoldR
     try:
         with Heartbeat(engine.catalog, lease, engine.settings.lease_seconds), translated():
             table = adopt(engine, engine.catalog.get_by_id(table.id), lease)
+            if not table.is_populated:
+                raise StreamTableNotPopulated(f"stream table {table.full_name.short} has no data yet")
             versions, rows = _fold_nodes(engine, table, lease)
             _cleanup(engine, engine.catalog.get_by_id(table.id))
     finally:
@@ -60,8 +64,6 @@ def fold(engine: Engine, table: StreamTable, reason: str | None = None) -> FoldR
 
 
 def _fold_nodes(engine: Engine, table: StreamTable, lease: Lease) -> tuple[int, int]:
-    if not table.is_populated:
-        return 0, 0
     engine.worker.size_for(small=False)
     folded, rows = 0, 0
     for node_id, node in stored_nodes(engine, table, engine.compiled(table)).items():
@@ -90,8 +92,7 @@ def _cleanup(engine: Engine, table: StreamTable) -> None:
     """Drop log versions that are folded and that every reader of this table has consumed."""
     slowest = engine.catalog.minimum_consumer_version(table.id, table.generation)
     kept = table.published_version if slowest is None else min(slowest, table.published_version)
-    retained = _retained(engine, table)
-    keep_after = kept if retained is None else min(kept, retained)
+    keep_after = min(kept, _retained(engine, table))
     for node_id, node in stored_nodes(engine, table, engine.compiled(table)).items():
         assert node.fold is not None
         after = keep_after if node_id == ROOT else node.version
@@ -99,10 +100,7 @@ def _cleanup(engine: Engine, table: StreamTable) -> None:
         node.table.cleanup(min(after, node.fold.folded_version), node.fold.folded_version)
 
 
-def _retained(engine: Engine, table: StreamTable) -> int | None:
+def _retained(engine: Engine, table: StreamTable) -> int:
     """The newest version older than the retention: later ones stay for `changes(since=…)`."""
-    from datetime import timedelta
-
     limit = engine.clock.now() - timedelta(hours=engine.settings.log_retention_hours)
-    older = [r.version for r in engine.catalog.history(table.id, 1000) if r.end_time and r.end_time < limit]
-    return max((v for v in older if v is not None), default=0)
+    return engine.catalog.newest_version_before(table.id, table.generation, limit)

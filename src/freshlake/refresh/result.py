@@ -35,6 +35,8 @@ class FoldResult:
     rows: int
     duration_ms: float
     reason: str | None = None
+    error: str | None = None
+    """Why a fold after a refresh failed; the refresh itself is committed."""
 
 
 @dataclass(frozen=True)

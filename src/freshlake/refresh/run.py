@@ -169,19 +169,20 @@ class Runner:
                     rows = self.steps[leaf.step].rows
                 case p.State() if not leaf.stored:
                     rows = self.inputs.spans[leaf.of].rows
-                case p.State():
-                    rows = None
-                case _:
+                case _ if leaf.children:
                     continue
+                case _:
+                    rows = None
             if rows is None or total + rows > _FEW_ROWS:
                 return False
             total += rows
         return True
 
     def _looked_up(self, plan: p.Plan) -> Relation | None:
-        """Stored rows of a few groups, read on the driver when they are few: a superset is as good as the groups.
+        """Stored rows of a few groups, read on the driver when they are few: perhaps more groups than were asked for.
 
-        Groups that did not change are subtracted and added alike, so they cancel.
+        What a rule does with them must not depend on it: groups that did not change are subtracted and added alike, or
+        restricted again.
         """
         leaf = plan.inputs[0] if isinstance(plan, p.SemiJoin) else plan
         if not (isinstance(leaf, p.State) and leaf.stored) or leaf.of in self.loaded:

@@ -72,6 +72,7 @@ class Worker:
 
     def size_for(self, small: bool) -> None:
         """Small work runs without adaptive execution and in one partition: fewer jobs and no shuffle."""
+        self.interpret(False)
         for session in (self.binding, self.running):
             for key in _SMALL:
                 session.conf.unset(key)

@@ -110,8 +110,8 @@ class Report:
                     data_timestamp=t.data_timestamp,
                     is_populated=t.is_populated,
                     rows=t.row_count,
-                    version=t.version,
-                    unfolded_versions=t.version - (t.folded_version or 0),
+                    version=max(t.version, 0),
+                    unfolded_versions=max(t.version, 0) - (t.folded_version or 0),
                     depends_on=tuple(e.source_name for e in catalog.dependencies(t.id)),
                 )
             )
@@ -178,7 +178,7 @@ class Report:
         facts = {
             "mode": str(table.refresh_mode),
             "status": str(table.status),
-            "version": table.version,
+            "version": max(table.version, 0),
             "frontier": table.frontier,
             "last refresh": f"{last.action} {last.fallback_reason or ''}".strip() if last else "never",
             "last decision": last.decision if last else None,

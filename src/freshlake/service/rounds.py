@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -14,8 +15,10 @@ from freshlake.errors import FreshlakeError, StreamTableSuspended
 from freshlake.refresh.commit import stored_nodes
 from freshlake.refresh.engine import Engine, Pins
 from freshlake.refresh.folding import fold_if_due
-from freshlake.refresh.result import RefreshResult
+from freshlake.refresh.result import FoldResult, RefreshResult
 from freshlake.service.tables import Tables
+
+_log = logging.getLogger("freshlake")
 
 
 @dataclass
@@ -88,12 +91,22 @@ class Rounds:
         after = self.engine.catalog.get_by_id(table.id)
         if result.action is Action.REINITIALIZE or not table.is_populated:
             self.tables.names.show(after)
-        folded = fold_if_due(self.engine, after)
+        folded = self._fold(after)
         return replace(result, fold=folded) if folded else result
+
+    def _fold(self, table: StreamTable) -> FoldResult | None:
+        """The refresh before it is committed whatever becomes of the fold, which is due again after the next one."""
+        try:
+            return fold_if_due(self.engine, table)
+        except FreshlakeError as error:
+            _log.warning("fold of %s: %s", table.full_name.short, error.message)
+            return FoldResult(str(table.full_name), 0, 0, 0.0, error=error.message)
 
     def vacuum(self, table: StreamTable) -> int:
         """Keeps every base version that a reader or a fold in the catalog may still use."""
         engine = self.engine
+        if not table.is_populated:
+            return 0
         removed = 0
         kept: dict[str, list[int]] = {}
         for fold in engine.catalog.folds(table.id):

@@ -22,7 +22,6 @@ from freshlake.errors import (
     TableNotFound,
 )
 from freshlake.refresh import commit
-from freshlake.refresh.certify import certify
 from freshlake.refresh.choose import Decision
 from freshlake.refresh.definition import Builder, Definition, define
 from freshlake.refresh.edges import check_acyclic, edges_of, graph
@@ -91,7 +90,7 @@ class Tables:
             self.engine.catalog.replace_dependencies(table.id, edges)
         try:
             if initialize:
-                self._populate(table, definition, compiled)
+                self._populate(table)
             else:
                 # empty storage, so that other definitions can name the table before it is loaded
                 ChangeLogged.create(self.engine.layout.root(table, 1).path, commit.stored_schema(compiled.root))
@@ -102,12 +101,10 @@ class Tables:
         self.engine.ddl += 1
         return self.engine.catalog.get_by_id(table.id)
 
-    def _populate(self, table: StreamTable, definition: Definition, compiled: CompiledQuery) -> None:
+    def _populate(self, table: StreamTable) -> None:
         self.refresh_upstreams(table)
         self.engine.refresh(self.engine.catalog.get_by_id(table.id), {})
-        loaded = self.engine.catalog.get_by_id(table.id)
-        certify(self.engine, loaded, definition, compiled)
-        self.names.show(loaded)
+        self.names.show(self.engine.catalog.get_by_id(table.id))
 
     def refresh_upstreams(self, table: StreamTable) -> None:
         """A stream table that reads an unloaded one loads it first."""
@@ -241,6 +238,7 @@ class Tables:
                     decision,
                     spans,
                     compiled,
+                    definition,
                     engine.reached,
                     changes,
                     edges,

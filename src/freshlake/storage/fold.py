@@ -34,7 +34,7 @@ from freshlake.storage.layout import BASE, FoldPoint, Limits
 from freshlake.storage.log import Log
 from freshlake.storage.netting import copies, negative, positive
 from freshlake.storage.read import State, open_base
-from freshlake.storage.relation import WEIGHT, Relation
+from freshlake.storage.relation import WEIGHT, Relation, local_frame
 from freshlake.storage.scan import Snapshot
 from freshlake.storage.scan.columns import quoted
 from freshlake.storage.small import small_rows
@@ -170,7 +170,7 @@ def _source(state: State, removed: pa.Table, added: pa.Table) -> DataFrame:
         for rows, removes in ((removed, True), (added, False))
     ]
     schema = StructType([*state.base.schema.fields, StructField(_REMOVES, BooleanType())])
-    return state.spark.createDataFrame(pa.concat_tables(marked), schema)
+    return local_frame(state.spark, pa.concat_tables(marked), schema)
 
 
 def _writers(state: State) -> int:

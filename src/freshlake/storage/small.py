@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from freshlake.errors import InvariantViolated
+from freshlake.errors import InvariantViolated, StorageCorrupt
 from freshlake.storage.layout import Limits
 from freshlake.storage.netting import among, copies, net, nettable
 from freshlake.storage.relation import WEIGHT, Relation
@@ -37,6 +37,8 @@ def _rows(
         rows = among(read_arrow(files, base.schema, None, base.partition_columns), base.schema, keys)
     except NotDriverReadable:
         return None
+    except (OSError, pa.ArrowException) as error:
+        raise StorageCorrupt(f"a file of the base of {path} cannot be read", detail=str(error)) from error
     if not changes:
         return rows
     return _netted(rows, changes, path) if nettable(rows) else None

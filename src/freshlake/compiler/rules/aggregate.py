@@ -18,7 +18,7 @@ from freshlake.compiler.rules import aggregate_state as state
 from freshlake.compiler.rules.rule import Derive
 from freshlake.compiler.rules.weights import COLUMN, negate, union, weighted
 from freshlake.compiler.split import Node
-from freshlake.compiler.walk import is_at_hand
+from freshlake.compiler.walk import is_at_hand, origin
 
 
 class Build(Derive, Protocol):
@@ -59,8 +59,11 @@ def node_rows(node: Node, build: Build) -> p.Plan:
 
 
 def _keys_at_hand(aggregate: p.Aggregate, change: p.Plan) -> p.Plan | None:
-    """The group keys of the change's rows, if they can be read from it without running it first."""
-    return p.project(change, aggregate.keys, aggregate.columns) if is_at_hand(change) else None
+    """The group keys of the change's rows, if their values can be read from it without running it first."""
+    if not is_at_hand(change):
+        return None
+    keys = p.project(change, aggregate.keys, aggregate.columns)
+    return keys if all(origin(keys, k.name) for k in aggregate.keys) else None
 
 
 def _recompute(node: Node, aggregate: p.Aggregate, change: p.Plan, build: Build) -> p.Plan:

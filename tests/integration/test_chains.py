@@ -1,0 +1,246 @@
+"""Stream tables over stream tables: the upstream's log is the downstream's change, whatever the upstream did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+import freshlake
+from freshlake import errors as e
+from freshlake.lake import Freshlake
+from freshlake.storage.log import Log
+from tests.integration.lakes import ANY_SHARE, orders, rows
+
+
+@pytest.fixture(scope="module")
+def fl(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Freshlake]:
+    settings = {**ANY_SHARE, "log_retention_hours": 0}
+    with freshlake.connect(tmp_path_factory.mktemp("lake"), settings=settings) as lake:
+        yield lake
+
+
+@pytest.fixture
+def chain(fl: Freshlake) -> Iterator[tuple[str, str, str]]:
+    """orders → per_region → large → summary."""
+    orders(fl)
+    fl.create_stream_table("per_region", "SELECT region, sum(amount) AS total FROM orders GROUP BY region")
+    fl.create_stream_table("large", "SELECT region, total FROM per_region WHERE total > 1")
+    fl.create_stream_table("summary", "SELECT count(*) AS regions, sum(total) AS total FROM large")
+    yield "per_region", "large", "summary"
+    fl.drop_stream_table("per_region", if_exists=True, cascade=True)
+    for name in ("large", "summary"):
+        fl.drop_stream_table(name, if_exists=True, cascade=True)
+    fl.sql("DROP TABLE orders")
+
+
+def actions(fl: Freshlake) -> dict[str, str]:
+    return {r.table.removeprefix("default."): str(r.action) for r in fl.refresh_all()}
+
+
+def all_equal(fl: Freshlake) -> bool:
+    return all(fl.verify(s.name).equal for s in fl.status())
+
+
+def log_of(fl: Freshlake, name: str) -> Log:
+    table = fl._engine.catalog.get(f"default.{name}")
+    return Log(fl._engine.layout.root(table, table.generation).path)
+
+
+def test_one_insert_reaches_all_levels_differentially(fl: Freshlake, chain: tuple[str, ...]) -> None:
+    fl.sql("INSERT INTO orders VALUES (9, 'north', 100)")
+    assert actions(fl) == dict.fromkeys(chain, "DIFFERENTIAL")
+    assert rows(fl, "summary") == rows(fl, "SELECT 3L, 124L")
+    assert all_equal(fl)
+    assert actions(fl) == dict.fromkeys(chain, "NO_DATA")
+
+
+def test_refreshing_the_last_brings_the_whole_chain_along(fl: Freshlake, chain: tuple[str, ...]) -> None:
+    fl.sql("DELETE FROM orders WHERE region = 'south'")
+    assert str(fl.refresh("summary").action) == "DIFFERENTIAL"
+    assert rows(fl, "summary") == rows(fl, "SELECT 2L, 17L")
+    assert all_equal(fl)
+
+
+def test_a_change_that_ends_half_way_costs_nothing_above(fl: Freshlake, chain: tuple[str, ...]) -> None:
+    fl.sql("INSERT INTO orders VALUES (9, 'tiny', 1)")
+    assert actions(fl) == {"per_region": "DIFFERENTIAL", "large": "DIFFERENTIAL", "summary": "NO_DATA"}
+    versions = {s.name: s.version for s in fl.status()}
+    assert versions == {"per_region": 2, "large": 1, "summary": 1}
+    assert all_equal(fl)
+
+
+def test_a_full_upstream_does_not_cascade(fl: Freshlake, chain: tuple[str, ...]) -> None:
+    fl.sql("UPDATE orders SET amount = amount + 1 WHERE id = 4")
+    full = fl.refresh("per_region", mode="FULL")
+    assert (str(full.action), full.reason) == ("FULL", "requested")
+    assert (full.rows_inserted, full.rows_deleted) == (1, 1)  # only what differs is in the log
+    assert str(fl.refresh("large").action) == "DIFFERENTIAL"
+    assert str(fl.refresh("summary").action) == "DIFFERENTIAL"
+    assert all_equal(fl)
+
+
+def test_an_upstream_in_mode_full_still_fills_its_log(fl: Freshlake, chain: tuple[str, ...]) -> None:
+    fl.alter_stream_table("per_region", refresh_mode="FULL")
+    fl.sql("INSERT INTO orders VALUES (9, 'south', 1)")
+    assert actions(fl) == {"per_region": "FULL", "large": "DIFFERENTIAL", "summary": "DIFFERENTIAL"}
+    assert all_equal(fl)
+
+
+def test_a_rebuilt_upstream_is_read_in_full_once(fl: Freshlake, chain: tuple[str, ...]) -> None:
+    fl.alter_stream_table("per_region", query="SELECT region, sum(amount) * 3 AS total FROM orders GROUP BY region")
+    result = fl.refresh("large")
+    assert (str(result.action), result.reason) == ("FULL", "source-replaced")
+    assert str(fl.refresh("summary").action) == "DIFFERENTIAL"
+    assert all_equal(fl)
+    fl.sql("INSERT INTO orders VALUES (9, 'north', 1)")
+    assert actions(fl) == dict.fromkeys(chain, "DIFFERENTIAL")
+    assert all_equal(fl)
+
+
+def test_tables_and_stream_tables_mix(fl: Freshlake, chain: tuple[str, ...]) -> None:
+    fl.sql("CREATE TABLE goals (region STRING, goal INT) USING delta")
+    fl.sql("INSERT INTO goals VALUES ('north', 10), ('south', 10), (NULL, 0)")
+    query = "SELECT g.region, p.total, g.goal FROM per_region p JOIN goals g ON p.region <=> g.region"
+    fl.create_stream_table("progress", query, refresh_mode="DIFFERENTIAL")
+    for change in (
+        ["INSERT INTO goals VALUES ('east', 1)"],
+        ["INSERT INTO orders VALUES (9, 'east', 3)"],
+        ["UPDATE goals SET goal = 11 WHERE region = 'north'", "DELETE FROM orders WHERE id = 1"],
+    ):
+        for statement in change:
+            fl.sql(statement)
+        assert fl.refresh("progress").action in ("DIFFERENTIAL", "NO_DATA")
+        assert fl.verify("progress").equal
+    sources = {s.source: s.source_type for s in fl.sources("progress")}
+    assert sources == {"default.goals": "TABLE", "default.per_region": "STREAM_TABLE"}
+    fl.drop_stream_table("progress")
+    fl.sql("DROP TABLE goals")
+
+
+def test_a_diamond_reads_one_point_in_time(fl: Freshlake, chain: tuple[str, ...]) -> None:
+    """A write between the refreshes of the two sides is seen by neither."""
+    fl.create_stream_table("left_side", "SELECT id, amount FROM orders WHERE amount > 0")
+    fl.create_stream_table("right_side", "SELECT id, amount * 2 AS twice FROM orders")
+    fl.create_stream_table("tip", "SELECT l.id, amount, twice FROM left_side l JOIN right_side r ON l.id = r.id")
+    fl.sql("INSERT INTO orders VALUES (20, 'north', 1)")
+    late = []
+
+    def write_late(step: str) -> None:
+        if step == "committed" and not late:
+            late.append(fl.spark.sql("INSERT INTO orders VALUES (21, 'north', 1)"))
+
+    fl._engine.observer = write_late
+    try:
+        fl.refresh("tip")
+    finally:
+        fl._engine.observer = None
+    assert late
+    assert rows(fl, "SELECT count(*) FROM left_side") == rows(fl, "SELECT count(*) FROM right_side")
+    assert rows(fl, "SELECT max(id) FROM tip") == rows(fl, "SELECT 20L")
+    assert fl.verify("tip").equal
+    fl.refresh_all()
+    assert rows(fl, "SELECT max(id) FROM tip") == rows(fl, "SELECT 21L")
+    assert all_equal(fl)
+    for name in ("tip", "left_side", "right_side"):
+        fl.drop_stream_table(name)
+
+
+def test_all_tables_of_a_round_read_one_point_in_time(fl: Freshlake, chain: tuple[str, ...]) -> None:
+    fl.create_stream_table("zz_other", "SELECT id FROM orders")
+    fl.sql("INSERT INTO orders VALUES (30, 'north', 1)")
+    late = []
+
+    def write_late(step: str) -> None:
+        if step == "committed" and not late:
+            late.append(fl.spark.sql("INSERT INTO orders VALUES (31, 'north', 1)"))
+
+    fl._engine.observer = write_late
+    try:
+        fl.refresh_all()
+    finally:
+        fl._engine.observer = None
+    positions = {s.position for s in fl.sources() if s.source == "default.orders"}
+    assert len(positions) == 1
+    assert rows(fl, "SELECT max(id) FROM zz_other") == rows(fl, "SELECT 30L")
+    fl.drop_stream_table("zz_other")
+
+
+def test_without_its_middle_a_chain_ends_in_a_clear_error(fl: Freshlake, chain: tuple[str, ...]) -> None:
+    with pytest.raises(e.StreamTableInUse):
+        fl.drop_stream_table("large")
+    fl.alter_stream_table("summary", query="SELECT count(*) AS regions, sum(total) AS total FROM per_region")
+    fl.drop_stream_table("large")  # nobody reads it any more
+    fl.sql("INSERT INTO orders VALUES (9, 'north', 5)")
+    assert actions(fl) == {"per_region": "DIFFERENTIAL", "summary": "DIFFERENTIAL"}
+    assert all_equal(fl)
+
+
+def test_a_middle_that_was_lost_is_reported_and_can_be_made_again(fl: Freshlake, chain: tuple[str, ...]) -> None:
+    """No call drops a table that others read, but a catalog restored from a backup may lack it."""
+    lost = fl._engine.catalog.get("default.large")
+    fl._tables._remove(lost)
+    with pytest.raises(e.SourceDropped) as caught:
+        fl.refresh("summary")
+    assert "large" in str(caught.value)
+    assert next(s for s in fl.status() if s.name == "summary").status == "ERROR"
+    assert rows(fl, "summary") == rows(fl, "SELECT 3L, 24L")
+    fl.create_stream_table("large", "SELECT region, total FROM per_region WHERE total > 2")
+    result = fl.refresh("summary")
+    assert str(result.action) in ("FULL", "REINITIALIZE")
+    assert rows(fl, "summary") == rows(fl, "SELECT 2L, 22L")
+    assert all_equal(fl)
+
+
+def test_the_log_is_cleaned_up_to_the_slowest_reader(fl: Freshlake, chain: tuple[str, ...]) -> None:
+    fl.create_stream_table("slow", "SELECT region FROM per_region")
+    for i in range(3):
+        fl.sql(f"INSERT INTO orders VALUES ({100 + i}, 'north', 1)")
+        fl.refresh("large")
+    fl.fold("per_region")
+    assert (log_of(fl, "per_region").head, log_of(fl, "per_region").floor) == (4, 1)  # slow stands at 1
+    assert str(fl.refresh("slow", mode="DIFFERENTIAL").action) in ("DIFFERENTIAL", "NO_DATA")
+    assert all_equal(fl)
+    fl.sql("INSERT INTO orders VALUES (110, 'north', 1)")
+    fl.refresh_all()
+    fl.fold("per_region")
+    assert log_of(fl, "per_region").floor == 5
+    fl.drop_stream_table("slow")
+
+
+def test_a_reader_that_never_loaded_holds_nothing_back(fl: Freshlake, chain: tuple[str, ...]) -> None:
+    fl.create_stream_table("unborn", "SELECT region FROM per_region", initialize=False)
+    fl.sql("INSERT INTO orders VALUES (100, 'north', 1)")
+    fl.refresh("summary")
+    fl.fold("per_region")
+    assert log_of(fl, "per_region").floor == 2
+    fl.refresh("unborn")
+    assert all_equal(fl)
+    fl.drop_stream_table("unborn")
+
+
+def test_folding_changes_nothing_that_anyone_sees(fl: Freshlake, chain: tuple[str, ...]) -> None:
+    fl.sql("INSERT INTO orders VALUES (9, 'east', 100), (9, 'east', 100)")
+    fl.refresh_all()
+    fl.sql("UPDATE orders SET region = 'west' WHERE id = 9 AND amount = 100")
+    fl.refresh_all()
+    before = {name: rows(fl, name) for name in chain}
+    held = {name: fl.table(name) for name in chain}
+    for name in chain:
+        fl.fold(name)
+        fl.vacuum(name)
+    assert {name: rows(fl, name) for name in chain} == before
+    for name, frame in held.items():
+        assert len(frame.collect()) == before[name].total()
+    assert actions(fl) == dict.fromkeys(chain, "NO_DATA")
+    fl.sql("INSERT INTO orders VALUES (10, 'east', 1)")
+    assert set(actions(fl).values()) <= {"DIFFERENTIAL", "NO_DATA"}
+    assert all_equal(fl)
+
+
+def test_dropping_everything_leaves_an_empty_lake(fl: Freshlake, chain: tuple[str, ...]) -> None:
+    fl.drop_stream_table("per_region", cascade=True)
+    assert not fl.status()
+    assert not list((fl.path / "_freshlake" / "streams").iterdir())
+    assert not fl._engine.catalog.tracked_sources()
