@@ -28,8 +28,9 @@ types: ## mypy --strict
 imports:
 	.venv/bin/lint-imports
 
+# Two workers, each with a Spark of its own; a file's tests stay together, since they share a lake.
 pytest:
-	$(PY) -m pytest $(ARGS)
+	$(PY) -m pytest -n 2 --dist loadfile $(ARGS)
 
 fuzz: setup ## N random query and change histories against recomputation (N=500)
 	$(PY) -m tests.property.fuzz --count $(N)

@@ -11,7 +11,7 @@ import freshlake
 from bench import quiet, report
 from bench.grid import Grid
 from bench.measured import Measurements
-from bench.meter import Meter
+from bench.meter import BOOKS, Meter
 from bench.options import Options, parse
 
 
@@ -36,7 +36,7 @@ def _run(options: Options, folder: Path) -> Measurements:
         if options.json is not None:
             report.save(found, options.json, shown)
 
-    with freshlake.connect(folder / "lake") as fl:
+    with freshlake.connect(folder / "lake", spark_settings=BOOKS) as fl:
         meter = Meter(fl.spark)
         Grid(fl, meter, options, folder / "targets", found, save).run()
         quiet.measure(options, meter, folder, found)

@@ -10,6 +10,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+BOOKS = {"spark.ui.retainedJobs": "1000000", "spark.ui.retainedStages": "1000000"}
+"""Spark forgets old jobs and stages; a long run must not lose those it is about to count."""
+
 
 @dataclass
 class Cost:

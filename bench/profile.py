@@ -14,7 +14,7 @@ from typing import Any
 import freshlake
 from bench.calls import Calls
 from bench.cases import CASES, Case
-from bench.meter import Meter
+from bench.meter import BOOKS, Meter
 from bench.shop import Shop
 
 _WARM_UPS = 3
@@ -24,7 +24,7 @@ class Profile:
     """One lake, one shop, every case as a stream table."""
 
     def __init__(self, folder: Path, rows: int, changes: int, both: bool, settings: dict[str, str]) -> None:
-        self.fl = freshlake.connect(folder, spark_settings=settings)
+        self.fl = freshlake.connect(folder, spark_settings=BOOKS | settings)
         self.meter = Meter(self.fl.spark)
         self.changes, self.both = changes, both
         self.shop = Shop(self.fl.spark, "shop", rows)

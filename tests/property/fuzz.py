@@ -1,8 +1,13 @@
-"""Random histories until one differs: `python -m tests.property.fuzz --count N --seed S`."""
+"""Random query and change histories until one differs: `python -m tests.property.fuzz --count N --seed S`.
+
+A history is one query over tables that change and change again, refreshed and compared after every round. Some
+histories share a lake and its changes, because one query may read another's stream table; each of them counts.
+"""
 
 from __future__ import annotations
 
 import argparse
+import math
 import shutil
 import sys
 import tempfile
@@ -33,8 +38,8 @@ def main(arguments: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.property.fuzz", description=__doc__)
     parser.add_argument("--count", type=int, default=20, help="histories to play")
-    parser.add_argument("--seed", type=int, default=1000, help="seed of the first; the others follow")
-    parser.add_argument("--queries", type=int, default=6, help="stream tables per history")
+    parser.add_argument("--seed", type=int, default=1000, help="seed of the first lake; the others follow")
+    parser.add_argument("--queries", type=int, default=6, help="histories per lake")
     parser.add_argument("--rounds", type=int, default=4, help="rounds of changes per history")
     parser.add_argument("--shrink", type=int, default=40, help="attempts to make a failing history smaller")
     parser.add_argument("--keep-going", action="store_true", help="do not stop at the first difference")
@@ -42,21 +47,22 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _fuzz(options: argparse.Namespace, folder: Path) -> int:
-    started, refreshes, failed = time.perf_counter(), 0, 0
-    for number, seed in enumerate(range(options.seed, options.seed + options.count), 1):
+    started, histories, refreshes, failed = time.perf_counter(), 0, 0, 0
+    for seed in range(options.seed, options.seed + math.ceil(options.count / options.queries)):
         case = generate(seed, options.queries, options.rounds)
+        histories += len(case.queries)
         played = Play(case.script(), folder / f"lake-{seed}")
         failures = played.run()
         shutil.rmtree(folder / f"lake-{seed}", ignore_errors=True)
         refreshes += played.refreshes
         minutes = (time.perf_counter() - started) / 60
-        print(f"{number}/{options.count} seed {seed}: {refreshes} refreshes, {minutes:.1f} min", flush=True)
+        print(f"{histories} of {options.count}, seed {seed}: {refreshes} refreshes, {minutes:.1f} min", flush=True)
         if failures:
             failed += 1
             _report(seed, case, failures[0], folder, options.shrink)
             if not options.keep_going:
                 return 1
-    print(f"{options.count} histories, {refreshes} refreshes, {failed} with differences")
+    print(f"{histories} histories, {refreshes} refreshes, {failed} lakes with a difference")
     return 1 if failed else 0
 
 

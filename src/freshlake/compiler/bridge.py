@@ -27,6 +27,7 @@ _NODES = [
     "OneRowRelation",
     "UnresolvedWith",
     "SubqueryAlias",
+    "Repartition",
 ]
 
 

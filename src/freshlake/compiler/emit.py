@@ -27,18 +27,18 @@ def leaf_key(leaf: p.Plan) -> str:
     raise TypeError(type(leaf).__name__)
 
 
-def emit(plan: p.Plan, leaves: Leaves, bridge: Bridge, spark: SparkSession) -> DataFrame:
-    """The DataFrame of `plan`, its columns under the plan's names."""
+def emit(plan: p.Plan, leaves: Leaves, bridge: Bridge, spark: SparkSession, single: bool = False) -> DataFrame:
+    """The DataFrame of `plan`, its columns under the plan's names; `single` keeps few rows in one partition."""
     from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
-    logical = _Emitter(bridge, leaves).emit(plan)
+    logical = _Emitter(bridge, leaves, single).emit(plan)
     dataset = bridge.dataset.ofRows(spark._jsparkSession, logical)
     return cast(DataFrame, ClassicDataFrame(dataset, spark))
 
 
 class _Emitter:
-    def __init__(self, bridge: Bridge, leaves: Leaves) -> None:
-        self.b, self.leaves = bridge, leaves
+    def __init__(self, bridge: Bridge, leaves: Leaves, single: bool) -> None:
+        self.b, self.leaves, self.single = bridge, leaves, single
         self.node = bridge.node
 
     def emit(self, plan: p.Plan) -> Any:
@@ -141,7 +141,11 @@ class _Emitter:
 
     def emit_union(self, plan: p.Union) -> Any:
         inputs = [self.renamed(self.emit(c), c.names, plan.names) for c in plan.inputs]
-        return inputs[0] if len(inputs) == 1 else self.node["Union"](self.b.seq(inputs), False, False)
+        if len(inputs) == 1:
+            return inputs[0]
+        union = self.node["Union"](self.b.seq(inputs), False, False)
+        # a union has the partitions of all its inputs, and bringing them together later would be a shuffle
+        return self.node["Repartition"](1, False, union) if self.single else union
 
     def emit_setop(self, plan: p.SetOp) -> Any:
         left, right = plan.inputs

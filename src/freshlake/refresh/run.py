@@ -154,9 +154,10 @@ class Runner:
         hints = {hint_ref(n): n for n in walk(plan) if isinstance(n, p.Delta)}
         for leaf in hints.values():
             self._delta(leaf)
-        self.worker.interpret(self._reads_few(plan))
+        few = self._reads_few(plan)
+        self.worker.interpret(few)
         leaves = {leaf_key(n): self._leaf(n) for n in walk(plan) if isinstance(n, p.State | p.Delta | p.Ref)}
-        return emit(plan, leaves, self.worker.run_bridge, self.worker.running)
+        return emit(plan, leaves, self.worker.run_bridge, self.worker.running, single=few)
 
     def _reads_few(self, plan: p.Plan) -> bool:
         """Whether the leaves together hold few rows, as far as their metadata knows."""

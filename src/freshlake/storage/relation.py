@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from tempfile import NamedTemporaryFile
+from typing import Any, cast
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import LongType, StructField, StructType
 
@@ -59,9 +63,29 @@ class Relation:
 
 
 def local_frame(spark: SparkSession, table: pa.Table, schema: StructType | None = None) -> DataFrame:
-    """Arrow rows as a LocalRelation. Spark drops what follows an empty batch and needs one, so there is one chunk."""
+    """Arrow rows as a LocalRelation. Spark drops what follows an empty batch and needs one, so there is one chunk.
+
+    PySpark's own way takes a dozen round trips to look at settings and types that are known here.
+    """
     whole = table.combine_chunks() if table.num_rows else table.schema.empty_table()
-    return spark.createDataFrame(whole, schema)
+    if schema is None:
+        return spark.createDataFrame(whole)
+    target = arrow_schema(schema)
+    whole = whole.rename_columns(target.names).cast(target)
+    with NamedTemporaryFile(dir=spark.sparkContext._temp_dir) as file:
+        with pa.ipc.new_stream(file, whole.schema) as stream:
+            stream.write_table(whole)
+        file.flush()
+        python: Any = _python_utils(spark.sparkContext._jvm)
+        batches = python.readArrowStreamFromFile(file.name)
+        made = python.toDataFrame(batches, schema.json(), spark._jsparkSession)
+    return cast(DataFrame, ClassicDataFrame(made, spark))
+
+
+@cache
+def _python_utils(jvm: Any) -> Any:
+    """Looked up once: every step of a package name is a round trip."""
+    return jvm.org.apache.spark.sql.api.python.PythonSQLUtils
 
 
 def weighted(schema: StructType) -> StructType:
