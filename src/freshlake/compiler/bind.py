@@ -126,10 +126,6 @@ class _Binder(ExpressionBinder):
             return self.walk(node.children().head())
         method = getattr(self, "bind_" + kind.lower(), None)
         if method is None:
-            if kind == "Sample":
-                raise UnsupportedTablesample(
-                    "TABLESAMPLE is not supported in a stream table", detail="a random sample has no stable rows"
-                )
             construct, reason, rewrite = _REWRITES.get(kind, (kind, "Freshlake does not know this operator", _REWRITE))
             raise UnsupportedQuery(f"{construct} is not supported in a stream table", detail=reason, hint=rewrite)
         bound: p.Plan = method(node)
@@ -190,6 +186,11 @@ class _Binder(ExpressionBinder):
 
     bind_logicalrdd = refuse_leaf
     bind_inmemoryrelation = refuse_leaf
+
+    def bind_sample(self, node: Any) -> p.Plan:
+        raise UnsupportedTablesample(
+            "TABLESAMPLE is not supported in a stream table", detail="a random sample has no stable rows"
+        )
 
     def refuse_source(self, node: Any) -> p.Plan:
         raise SourceNotDelta(f"source {node.toString()[:80]} is not a Delta table", hint=_STORE)

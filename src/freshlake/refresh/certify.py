@@ -19,7 +19,7 @@ from freshlake.refresh.compare import floating, same_small
 from freshlake.refresh.definition import Definition
 from freshlake.refresh.inputs import SourceSpan, are_small
 from freshlake.refresh.spark_errors import translated
-from freshlake.refresh.verify import open_columns, stored
+from freshlake.refresh.verify import only, open_columns, stored
 from freshlake.storage.identity import identity
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def certify(
     skipped = {*opened, *lists, *(f.name for f in users.schema if floating(f.dataType))}
     kept = [c for c in users.columns if c not in skipped]
     with translated():
-        if are_small(spans) and same_small(_only(users, kept), _only(ours, kept), engine.settings):
+        if are_small(spans) and same_small(only(users, kept), only(ours, kept), engine.settings):
             return
         expected, found = _checksum(users, kept), _checksum(ours, kept)
     if expected != found and not any(span.source.head() != span.end for span in spans):
@@ -68,18 +68,10 @@ def _same_columns(users: DataFrame, ours: DataFrame, table: StreamTable) -> None
 
 def _checksum(frame: DataFrame, columns: list[str]) -> tuple[int, int]:
     """Row count and a sum of row hashes; NULLs are marked, so they count."""
-    narrow = _only(frame, columns)
+    narrow = only(frame, columns)
     parts = [F.expr(e) for e in identity(narrow.schema)]
     texts = [F.coalesce(F.to_json(F.struct(e.alias("v"))), F.lit("null")) for e in parts]
     value = F.xxhash64(*texts) if texts else F.lit(0).cast("bigint")
     row = narrow.select(value.cast("decimal(38,0)").alias("h")).agg(F.count(F.lit(1)), F.sum("h")).first()
     assert row is not None
     return int(row[0]), int(row[1] or 0)
-
-
-def _only(frame: DataFrame, columns: list[str]) -> DataFrame:
-    return frame.select(*(F.col(_q(c)) for c in columns))
-
-
-def _q(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -37,8 +37,8 @@ def verify(engine: Engine, table: StreamTable) -> Verification:
     with translated():
         opened, arrays = open_columns(compiled)
         kept = [c.field for c in compiled.root.visible if c.field not in opened]
-        expected = _only(query_at(engine, table, compiled), kept)
-        actual = _only(stored(engine, table, compiled), kept)
+        expected = only(query_at(engine, table, compiled), kept)
+        actual = only(stored(engine, table, compiled), kept)
         if small and same_small(expected, actual, engine.settings):
             difference = Difference(0, 0, ())
         else:
@@ -64,7 +64,8 @@ def is_small(engine: Engine, table: StreamTable) -> bool:
     return are_small(SourceSpan(engine.source(e), None, positions[e.source_key]) for e in edges)
 
 
-def _only(frame: DataFrame, names: Iterable[str]) -> DataFrame:
+def only(frame: DataFrame, names: Iterable[str]) -> DataFrame:
+    """The named columns, whatever characters their names have."""
     return frame.select(*(p.quote(n) for n in names))
 
 

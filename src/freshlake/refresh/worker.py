@@ -55,6 +55,9 @@ class Worker:
     running: SparkSession
     bridge: Bridge
     run_bridge: Bridge
+    # What the sessions are set to: every setting is a round trip, and most refreshes are like the one before.
+    _small: bool | None = None
+    _few_rows: bool = False
 
     @classmethod
     def start(cls, spark: SparkSession) -> Worker:
@@ -73,6 +76,9 @@ class Worker:
     def size_for(self, small: bool) -> None:
         """Small work runs without adaptive execution and in one partition: fewer jobs and no shuffle."""
         self.interpret(False)
+        if small == self._small:
+            return
+        self._small = small
         for session in (self.binding, self.running):
             for key in _SMALL:
                 session.conf.unset(key)
@@ -81,6 +87,9 @@ class Worker:
 
     def interpret(self, few_rows: bool) -> None:
         """Whether what runs next is worth compiling."""
+        if few_rows == self._few_rows:
+            return
+        self._few_rows = few_rows
         for key, value in _INTERPRETED.items():
             if few_rows:
                 self.running.conf.set(key, value)

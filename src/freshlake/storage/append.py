@@ -20,12 +20,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from freshlake.errors import CommitConflict, LeaseLost
+from freshlake.storage.base import driver_writable
 from freshlake.storage.certificate import Certificate, Note, NoteKind
-from freshlake.storage.layout import VERSION, nested_names_differ, to_stored
+from freshlake.storage.layout import VERSION, to_stored
 from freshlake.storage.log import Log
 from freshlake.storage.netting import totals
-from freshlake.storage.relation import WEIGHT, Relation, arrow_schema, weighted
-from freshlake.storage.scan import driver_readable
+from freshlake.storage.relation import WEIGHT, Relation, exactly, weighted
 
 # A log file is small; more writers than this only make more files to open.
 _MIN_WRITERS = 8
@@ -82,7 +82,7 @@ def confirm(log: Log, ours: Certificate) -> Certificate:
 
 def stage(spark: SparkSession, table: DeltaTable, stored: StructType, delta: Relation, version: int) -> Staged:
     """Write the rows as files of one version, by the driver when it holds them and can write their types."""
-    if delta.arrow is not None and driver_readable(stored) and not nested_names_differ(stored):
+    if delta.arrow is not None and driver_writable(stored):
         return _stage_arrow(table, stored, delta.arrow, version)
     return _stage_frame(table, stored, delta.dataframe(spark), version)
 
@@ -110,8 +110,7 @@ def _row_count(ours: Certificate, last: Certificate | None, staged: Staged) -> i
 def _stage_arrow(table: DeltaTable, stored: StructType, rows: pa.Table, version: int) -> Staged:
     if not rows.num_rows:
         return Staged((), 0, 0)
-    target = arrow_schema(weighted(stored))
-    rows = rows.rename_columns(target.names).cast(target)
+    rows = exactly(rows, weighted(stored))
     relative = f"{VERSION}={version}/{uuid.uuid4()}.parquet"
     files = _files_of(table)
     pq.write_table(rows, relative, filesystem=files, **_PARQUET)

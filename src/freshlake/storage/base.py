@@ -19,7 +19,7 @@ from freshlake.storage.certificate import Note
 from freshlake.storage.commits import commit_properties, notes, open_table
 from freshlake.storage.identity import violation
 from freshlake.storage.layout import BASE, nested_names_differ
-from freshlake.storage.relation import arrow_schema
+from freshlake.storage.relation import exactly
 from freshlake.storage.scan import driver_readable
 
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
@@ -38,11 +38,9 @@ def driver_writable(stored: StructType) -> bool:
 
 def write_rows(path: str, stored: StructType, rows: pa.Table, note: Note, mode: str) -> None:
     """Write rows that the driver holds, as one commit with its note; takes milliseconds, not a Spark job."""
-    target = arrow_schema(stored)
-    exact = rows.rename_columns(target.names).cast(target)
     table = open_table(f"{path}/{BASE}")
     try:
-        write_deltalake(table, exact, mode=mode, commit_properties=commit_properties(note))  # type: ignore[call-overload]
+        write_deltalake(table, exactly(rows, stored), mode=mode, commit_properties=commit_properties(note))  # type: ignore[call-overload]
     except CommitFailedError as error:
         raise CommitConflict(f"another writer committed to the base of {path}", detail=str(error)) from error
 

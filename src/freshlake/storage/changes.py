@@ -13,7 +13,7 @@ from freshlake.storage.identity import consolidate
 from freshlake.storage.layout import Limits, logical_schema, nested_names_differ, to_logical, to_stored
 from freshlake.storage.log import Log, LogFile
 from freshlake.storage.netting import net, nettable
-from freshlake.storage.relation import WEIGHT, Relation, arrow_schema, weighted
+from freshlake.storage.relation import WEIGHT, Relation, exactly, weighted
 from freshlake.storage.scan import NotDriverReadable, driver_readable, read_arrow, read_files
 from freshlake.storage.scan.columns import quoted
 
@@ -63,8 +63,7 @@ def stored_delta(spark: SparkSession, relation: Relation, stored: StructType) ->
     names = [*logical_schema(stored).names, WEIGHT]
     schema = weighted(stored)
     if relation.arrow is not None and not nested_names_differ(stored):
-        target = arrow_schema(schema)
-        arrow = relation.arrow.select(names).rename_columns(target.names).cast(target)
+        arrow = exactly(relation.arrow.select(names), schema)
         return Relation.of_arrow(arrow, schema, insert_only=relation.insert_only)
     frame = relation.dataframe(spark).select(*map(quoted, names))
     return Relation.of_frame(to_stored(frame, stored), schema, insert_only=relation.insert_only)

@@ -70,8 +70,7 @@ def local_frame(spark: SparkSession, table: pa.Table, schema: StructType | None 
     whole = table.combine_chunks() if table.num_rows else table.schema.empty_table()
     if schema is None:
         return spark.createDataFrame(whole)
-    target = arrow_schema(schema)
-    whole = whole.rename_columns(target.names).cast(target)
+    whole = exactly(whole, schema)
     with NamedTemporaryFile(dir=spark.sparkContext._temp_dir) as file:
         with pa.ipc.new_stream(file, whole.schema) as stream:
             stream.write_table(whole)
@@ -91,6 +90,12 @@ def _python_utils(jvm: Any) -> Any:
 def weighted(schema: StructType) -> StructType:
     """A schema of plain rows with the weight appended."""
     return StructType([*schema.fields, WEIGHT_FIELD])
+
+
+def exactly(table: pa.Table, schema: StructType) -> pa.Table:
+    """The same columns, by position, under the names and in the Arrow types of a Spark schema."""
+    target = arrow_schema(schema)
+    return table.rename_columns(target.names).cast(target)
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
