@@ -55,7 +55,7 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
         prog="python -m bench", description="Measure refreshes against their alternatives."
     )
     size = parser.add_mutually_exclusive_group()
-    size.add_argument("--quick", action="store_true", help="a few cells, in under five minutes (default)")
+    size.add_argument("--quick", action="store_true", help="a few cells, in under ten minutes (default)")
     size.add_argument("--full", action="store_true", help="the whole grid; takes hours with 10 million rows")
     parser.add_argument("--rows", type=_counts, help="source rows, for example 100k,1m,10m")
     parser.add_argument("--changes", type=_amounts, help="changed rows, for example 100,1000,1%%,10%%,50%%")

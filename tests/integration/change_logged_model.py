@@ -20,8 +20,10 @@ from tests.bags import canonical
 Weights = Mapping[int, int]
 
 BY_DRIVER = Limits()
-BY_SPARK = Limits(small_rows=0)
+BY_SPARK = Limits(small_rows=0, searched_rows=0)
 """Test tables are small; this has them read and folded like large ones."""
+SEARCHED = Limits(small_bytes=0)
+"""Rows are looked for by their keys, as in a base that is not small."""
 
 
 def certificate(version: int, refresh: str | None = None, epoch: int = 1) -> Certificate:
@@ -119,7 +121,7 @@ class Modelled:
     def check(self, at: int, point: FoldPoint | None = None, **options: Any) -> None:
         """The table at a version equals the model, read from any fold point that is not past it."""
         before = self.table.limits
-        for limits in (BY_SPARK, BY_DRIVER):
+        for limits in (BY_SPARK, BY_DRIVER, SEARCHED):
             self.table.limits = limits if before in (BY_SPARK, BY_DRIVER) else before
             frame = self.table.read(self.spark, at, point or self._point_for(at), **options)
             self.check_rows(frame, self.states[at])

@@ -26,7 +26,6 @@ def open_engine(lake: Path, *, create: bool, busy_seconds: float) -> tuple[Engin
     _prepare(lake, folder, create=create)
     engine = sqlite_engine(folder / FILE, busy_seconds)
     try:
-        use_write_ahead_log(engine)
         return engine, _prepare_schema(engine, folder)
     except BaseException:
         engine.dispose()
@@ -49,6 +48,7 @@ def _prepare_schema(engine: Engine, folder: Path) -> str:
     with translated(), engine.connect() as connection, connection.begin():
         version = _version(connection, folder)
         known = _lake_id(connection) if version else None
+    use_write_ahead_log(engine)  # writes to the file, so only now that it is known to be ours
     if known is None or version < migrations.current_version():
         known = _upgrade(engine, folder)
     _check_marker(folder, known)
@@ -61,11 +61,6 @@ def _upgrade(engine: Engine, folder: Path) -> str:
         with connection.begin():
             # another process may have done it while this one waited
             version = _version(connection, folder)
-            if version == 0 and (folder / MARKER).exists():
-                raise CatalogCorrupt(
-                    f"the catalog of the lake in {folder.parent} is missing",
-                    detail=f"{FILE} is empty or was removed, but {MARKER} shows that the lake is in use",
-                )
             migrations.upgrade(connection, version)
             _put(connection, "schema_version", str(migrations.current_version()), replace=True)
             _put(connection, "lake_id", uuid4().hex, replace=False)
@@ -73,7 +68,13 @@ def _upgrade(engine: Engine, folder: Path) -> str:
 
 
 def _version(connection: Connection, folder: Path) -> int:
+    marked = (folder / MARKER).exists()  # looked for first: a new lake gets its tables, then its marker
     tables = set(inspect(connection).get_table_names())
+    if not tables and marked:
+        raise CatalogCorrupt(
+            f"the catalog of the lake in {folder.parent} is missing",
+            detail=f"{FILE} is empty or was removed, but {MARKER} shows that the lake is in use",
+        )
     if not tables:
         return 0
     if meta.name not in tables:

@@ -100,6 +100,7 @@ class _Binder(ExpressionBinder):
         super().__init__(bridge)
         self.ctes: dict[int, p.Plan] = {}
         self.sources: dict[str, Source] = {}
+        self.scans = 0
 
     def bind(self, frame: DataFrame) -> Bound:
         analyzed = frame._jdf.queryExecution().analyzed()
@@ -145,7 +146,8 @@ class _Binder(ExpressionBinder):
         return p.Project(columns, definition, tuple(items))
 
     def bind_logicalrelation(self, node: Any) -> p.Plan:
-        columns = self.columns(node)
+        self.scans += 1
+        columns = self.columns(node, self.scans)
         source = self.source(node)
         self.sources[source.key] = source
         return p.Scan(columns, source.key, tuple(c.label for c in columns))

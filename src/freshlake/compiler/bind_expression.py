@@ -19,6 +19,8 @@ class ExpressionBinder(ABC):
     def __init__(self, bridge: Bridge) -> None:
         self.b = bridge
         self.names: dict[int, str] = {}
+        self.taken: set[str] = set()
+        self.numbered = 0
         self.attributes: dict[int, Any] = {}
         self.pairs: list[Any] = []
         self.attached: list[tuple[p.Column, p.Plan, bool]] = []
@@ -33,13 +35,21 @@ class ExpressionBinder(ABC):
 
     # Columns ---------------------------------------------------------------------------------------------------------
 
-    def name_of(self, attribute: Any, expr_id: int | None = None) -> str:
-        """A name that is unique in the plan and the same in every process: numbered by first appearance."""
+    def name_of(self, attribute: Any, expr_id: int | None = None, scan: int | None = None) -> str:
+        """A name that is unique in the plan and the same in every process: numbered by first appearance.
+
+        Columns of a table are numbered by their scan, so that a column which the query does not read may come and go.
+        """
         key = attribute.exprId().id() if expr_id is None else expr_id
         if key not in self.names:
             plain = re.sub(DRAWN, "", attribute.name())
             stem = re.sub(r"[^A-Za-z0-9_]", "_", plain)[:32]
-            name = f"{stem}_{len(self.names) + 1}"
+            if scan is None:
+                self.numbered += 1
+            name = f"{stem}_{self.numbered}" if scan is None else f"{stem}_s{scan}"
+            while name in self.taken:
+                name += "_"
+            self.taken.add(name)
             self.names[key], self.attributes[key] = name, attribute
             self.pairs.append(self.b.pair(attribute, self.b.stable_alias(self.b.attribute(name), name)))
         return self.names[key]
@@ -47,7 +57,7 @@ class ExpressionBinder(ABC):
     def ids(self, seq: Any) -> list[int]:
         return [int(x) for x in re.findall(r"#(\d+)L?(?=\x01)", seq.mkString("", "\x01", "\x01"))]
 
-    def columns(self, node: Any) -> tuple[p.Column, ...]:
+    def columns(self, node: Any, scan: int | None = None) -> tuple[p.Column, ...]:
         output = node.output()
         ids = self.ids(output)
         fields = json.loads(node.schema().json())["fields"]
@@ -56,7 +66,7 @@ class ExpressionBinder(ABC):
         result = []
         for position, (key, f) in enumerate(zip(ids, fields, strict=True)):
             if key not in self.names:
-                self.name_of(output.apply(position), key)
+                self.name_of(output.apply(position), key, scan)
             kind = f["type"] if isinstance(f["type"], str) else json.dumps(f["type"])
             metadata = json.dumps(f.get("metadata") or {})
             result.append(p.Column(self.names[key], kind, f["nullable"], f["name"], metadata, self.attributes[key]))

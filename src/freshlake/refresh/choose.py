@@ -65,6 +65,9 @@ def _choose(now: Situation) -> tuple[Action, str | None, str | None]:
             columns = ", ".join(change.affected_columns)
             return Action.REINITIALIZE, "schema-changed", f"{change.name}: {change.triage.reason or columns}"
     if now.definition_changed:
+        for change in changed.values():
+            if change.kind is ChangeKind.REPLACED:
+                return Action.REINITIALIZE, "source-replaced", _why(change)
         return Action.REINITIALIZE, "definition-changed", "the query now compiles to another plan"
     if not now.is_populated:
         return Action.FULL, "first-load", None
@@ -84,7 +87,7 @@ def _by_mode(now: Situation, changed: Mapping[str, SourceChange]) -> tuple[Actio
     lost = {ChangeKind.REPLACED: "source-replaced", ChangeKind.HISTORY_LOST: "history-lost"}
     for change in changed.values():
         if change.kind in lost:
-            return Action.FULL, lost[change.kind], f"{change.name}: {change.triage.reason or ''}".rstrip(": ")
+            return Action.FULL, lost[change.kind], _why(change)
     if now.requested is RefreshMode.DIFFERENTIAL:
         return Action.DIFFERENTIAL, None, None
     for change in changed.values():
@@ -93,6 +96,10 @@ def _by_mode(now: Situation, changed: Mapping[str, SourceChange]) -> tuple[Actio
         if now.max_change_ratio > 0 and (why := _too_much(change, now.max_change_ratio)):
             return Action.FULL, *why
     return Action.DIFFERENTIAL, None, None
+
+
+def _why(change: SourceChange) -> str:
+    return f"{change.name}: {change.triage.reason}" if change.triage.reason else change.name
 
 
 def _too_much(change: SourceChange, limit: float) -> tuple[str, str] | None:

@@ -300,7 +300,8 @@ class _Refresh:
         if decision.action is not Action.DIFFERENTIAL:
             return work.perform(), decision
         try:
-            return work.perform(), decision
+            with translated():
+                return work.perform(), decision
         except (DataError, SourceHistoryLost) as error:
             if self.requested is RefreshMode.DIFFERENTIAL:
                 raise

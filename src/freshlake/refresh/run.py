@@ -19,8 +19,9 @@ from freshlake.compiler.program import RefreshProgram, Step, StepKind
 from freshlake.compiler.restrict import hint_ref
 from freshlake.compiler.walk import nodes as walk
 from freshlake.config import Settings
-from freshlake.refresh.inputs import Inputs, StoredNode
+from freshlake.refresh.inputs import Inputs, SourceSpan, StoredNode
 from freshlake.refresh.worker import Worker
+from freshlake.sources.protocol import Position
 from freshlake.storage.identity import consolidate
 from freshlake.storage.netting import net, nettable
 from freshlake.storage.relation import WEIGHT, Relation
@@ -51,6 +52,7 @@ class Runner:
     steps: dict[str, Relation] = field(default_factory=dict)
     deltas: dict[str, Relation] = field(default_factory=dict)
     loaded: dict[str, FoldPoint] = field(default_factory=dict)
+    found: dict[str, tuple[DataFrame, int] | None] = field(default_factory=dict)
     cached: list[DataFrame] = field(default_factory=list)
     rows_in: int = 0
 
@@ -115,10 +117,19 @@ class Runner:
                 return self._stored(leaf)
             case p.State():
                 span = self.inputs.spans[leaf.of]
-                at = span.end if leaf.when is p.When.AFTER else span.start
-                assert at is not None
-                return span.source.snapshot(spark, at, leaf.fields, self._keys(leaf))
+                if (found := self._found(leaf)) is not None:
+                    return found[0]
+                return span.source.snapshot(spark, _at(span, leaf), leaf.fields, self._keys(leaf))
         raise TypeError(type(leaf).__name__)
+
+    def _found(self, leaf: p.State) -> tuple[DataFrame, int] | None:
+        """The rows of a source that a change can touch, when the driver finds them by their keys."""
+        key = leaf_key(leaf)
+        if key not in self.found:
+            keys, span = self._keys(leaf), self.inputs.spans[leaf.of]
+            spark, at = self.worker.running, _at(span, leaf)
+            self.found[key] = span.source.lookup(spark, at, leaf.fields, keys) if keys else None
+        return self.found[key]
 
     def _stored(self, leaf: p.State) -> DataFrame:
         node = self.inputs.nodes[leaf.of]
@@ -169,7 +180,8 @@ class Runner:
                 case p.Ref():
                     rows = self.steps[leaf.step].rows
                 case p.State() if not leaf.stored:
-                    rows = self.inputs.spans[leaf.of].rows
+                    found = self._found(leaf)
+                    rows = found[1] if found else self.inputs.spans[leaf.of].rows
                 case _ if leaf.children:
                     continue
                 case _:
@@ -227,6 +239,12 @@ class Runner:
             frame = frame.persist()
             self.cached.append(frame)
         return Relation(frame.schema, None, frame, None, step.consolidated)
+
+
+def _at(span: SourceSpan, leaf: p.State) -> Position:
+    at = span.end if leaf.when is p.When.AFTER else span.start
+    assert at is not None
+    return at
 
 
 def _schema_of(plan: p.Plan) -> StructType:

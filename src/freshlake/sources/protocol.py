@@ -101,6 +101,12 @@ class Source(Protocol):
     ) -> DataFrame:
         """The rows at a position, a plain bag."""
 
+    def lookup(
+        self, spark: SparkSession, at: Position, columns: Sequence[str], keys: Sequence[KeyFilter]
+    ) -> tuple[DataFrame, int] | None:
+        """The rows at a position that may have the keys, held on the driver, and their number; None if Spark should
+        read them."""
+
     def changes(
         self, spark: SparkSession, start: Position, end: Position, columns: Sequence[str] | None = None
     ) -> Relation:

@@ -13,7 +13,7 @@ from freshlake.catalog.store import Catalog
 from freshlake.errors import NotFound, SourceDropped, StreamTableNotPopulated
 from freshlake.sources.protocol import ChangeKind, Position, SourceKind, Triage
 from freshlake.storage.log import Log
-from freshlake.storage.relation import WEIGHT, Relation
+from freshlake.storage.relation import WEIGHT, Relation, local_frame
 from freshlake.storage.scan import KeyFilter
 from freshlake.storage.table import ChangeLogged, FoldPoint
 
@@ -81,6 +81,19 @@ class StreamTableSource:
         fold = self._fold(table, generation, at.version)
         wanted = _logical(storage, columns) if columns is not None else self.schema(at).names
         return storage.read(spark, at.version, fold, columns=wanted, keys=keys)
+
+    def lookup(
+        self, spark: SparkSession, at: Position, columns: Sequence[str], keys: Sequence[KeyFilter]
+    ) -> tuple[DataFrame, int] | None:
+        table, generation = self._table(), _generation(at)
+        storage = self.storage(table, generation)
+        wanted = _logical(storage, columns)
+        rows = storage.lookup(spark, at.version, self._fold(table, generation, at.version), wanted, keys)
+        if rows is None:
+            return None
+        known = {field.name: field for field in storage.schema}
+        schema = StructType([known[name] for name in wanted])
+        return local_frame(spark, rows, schema).toDF(*columns), rows.num_rows
 
     def _fold(self, table: StreamTable, generation: int, version: int) -> FoldPoint:
         fold = self.catalog.newest_fold(table.id, generation=generation, upto=version)

@@ -29,6 +29,7 @@ from pyspark.sql.types import (
 from freshlake.errors import InvalidName, Unsupported
 from freshlake.storage.relation import WEIGHT
 from freshlake.storage.scan.columns import quoted
+from freshlake.storage.scan.search import SEARCHED_ROWS
 
 
 @dataclass(frozen=True)
@@ -53,13 +54,15 @@ class Limits:
     """The most that may be held on the driver; more is read and written by Spark.
 
     `bytes` and `rows` bound changes; the part of a base that a read needs is small within `small_bytes` and
-    `small_rows`, and then read whole by the driver, which is faster than any Spark job.
+    `small_rows`, and then read whole by the driver, which is faster than any Spark job. Of a larger one the driver
+    reads the key columns of up to `searched_rows` rows, and then the rows that have the keys, if those are small.
     """
 
     bytes: int = 64 * 1024 * 1024
     rows: int = 1_000_000
     small_bytes: int = 2 * 1024 * 1024
     small_rows: int = 100_000
+    searched_rows: int = SEARCHED_ROWS
 
 
 DEFAULT_LIMITS = Limits()

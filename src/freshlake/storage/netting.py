@@ -13,6 +13,7 @@ from freshlake.errors import InvariantViolated
 from freshlake.storage.relation import WEIGHT
 from freshlake.storage.scan import KeyFilter
 from freshlake.storage.scan.prune import prunable
+from freshlake.storage.scan.search import sought
 
 # More values than this are no longer worth comparing with the statistics of every file.
 _MAX_KEYS = 1024
@@ -71,16 +72,8 @@ def totals(table: pa.Table) -> tuple[int, int]:
 
 def among(table: pa.Table, schema: StructType, keys: Sequence[KeyFilter]) -> pa.Table:
     """The entries that have such keys. Columns whose values cannot be compared exactly are not looked at."""
-    for key in keys:
-        field = next((f for f in schema if f.name == key.column), None)
-        values = [value for value in key.values if value is not None]
-        if field is None or not prunable(field, values):
-            continue
-        column = table.column(field.name)
-        matches = pc.is_in(column, value_set=pa.array(_representable(values, column.type), column.type))
-        if key.has_null or len(values) < len(key.values):
-            matches = pc.or_(matches, pc.is_null(column))
-        table = table.filter(matches)
+    for key in sought(schema, keys):
+        table = table.filter(key.among(table))
     return table
 
 
@@ -105,17 +98,6 @@ def _one_nan(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _repeated(weights: list[int]) -> list[int]:
     return [index for index, weight in enumerate(weights) for _ in range(weight)]
-
-
-def _representable(values: Sequence[Any], kind: pa.DataType) -> list[pa.Scalar]:
-    """A value that the column's type cannot hold is in no row."""
-    found = []
-    for value in values:
-        try:
-            found.append(pa.scalar(value, kind))
-        except (pa.ArrowInvalid, OverflowError):
-            continue
-    return found
 
 
 def _python_values(values: pa.Array) -> list[Any] | None:

@@ -11,6 +11,7 @@ from freshlake.storage.layout import Limits
 from freshlake.storage.netting import among, copies, net, nettable
 from freshlake.storage.relation import WEIGHT, Relation
 from freshlake.storage.scan import DataFile, KeyFilter, NotDriverReadable, Snapshot, driver_readable, prune, read_arrow
+from freshlake.storage.scan.search import search
 
 
 def small_rows(
@@ -19,29 +20,27 @@ def small_rows(
     """The rows that may have the keys, under their stored names; None where Spark should read them."""
     if base.needs_delta_reader is not None or not driver_readable(base.schema):
         return None
-    files = prune(base, keys)
-    if sum(f.size for f in files) > limits.small_bytes or any(f.rows is None for f in files):
-        return None
-    if sum(f.rows or 0 for f in files) > limits.small_rows:
-        return None
-    return _rows(base, files, deltas, keys, path)
-
-
-def _rows(
-    base: Snapshot, files: Sequence[DataFile], deltas: Sequence[Relation], keys: Sequence[KeyFilter], path: str
-) -> pa.Table | None:
     changes = [among(d.arrow, base.schema, keys) for d in deltas if d.arrow is not None]
     if len(changes) < len(deltas):
         return None
     try:
-        rows = among(read_arrow(files, base.schema, None, base.partition_columns), base.schema, keys)
+        rows = _read(base, prune(base, keys), keys, limits)
     except NotDriverReadable:
         return None
     except (OSError, pa.ArrowException) as error:
         raise StorageCorrupt(f"a file of the base of {path} cannot be read", detail=str(error)) from error
-    if not changes:
+    if rows is None or not changes:
         return rows
     return _netted(rows, changes, path) if nettable(rows) else None
+
+
+def _read(base: Snapshot, files: Sequence[DataFile], keys: Sequence[KeyFilter], limits: Limits) -> pa.Table | None:
+    if any(file.rows is None for file in files):
+        return None
+    total = sum(file.rows or 0 for file in files)
+    if total <= limits.small_rows and sum(file.size for file in files) <= limits.small_bytes:
+        return among(read_arrow(files, base.schema, None, base.partition_columns), base.schema, keys)
+    return search(base, None, keys, limits.small_rows, limits.searched_rows)
 
 
 def _netted(rows: pa.Table, changes: Sequence[pa.Table], path: str) -> pa.Table:

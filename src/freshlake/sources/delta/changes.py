@@ -76,7 +76,7 @@ def _file_rows(net: NetChange, change: FileChange, wanted: StructType) -> pa.Tab
         return _weighted(read_arrow([change.file], wanted), change.weight)
     places = change.corrections(net.table).sort_by("at").combine_chunks()
     at, weights = places["at"].combine_chunks(), pc.add(places["weight"], change.weight)
-    corrected = read_places(change.file, wanted, at).append_column(pa.field(WEIGHT, pa.int64()), weights)
+    corrected = read_places(change.file, at, wanted).append_column(pa.field(WEIGHT, pa.int64()), weights)
     corrected = corrected.filter(pc.field(WEIGHT) != 0)
     if not change.weight:
         return corrected

@@ -26,12 +26,13 @@ from freshlake.sources.delta.net import NetChange, net_change
 from freshlake.sources.delta.schema import SchemaChange, same_files, table_schema
 from freshlake.sources.delta.triage import changed_rows, judge, schema_change
 from freshlake.sources.protocol import ChangeKind, Position, SourceKind, Triage
-from freshlake.storage.relation import Relation
-from freshlake.storage.scan import KeyFilter, Snapshot, open_snapshot, read
+from freshlake.storage.relation import Relation, local_frame
+from freshlake.storage.scan import KeyFilter, NotDriverReadable, Snapshot, open_snapshot, read
 from freshlake.storage.scan.actions import Commit
-from freshlake.storage.scan.columns import physical_name, visible
+from freshlake.storage.scan.columns import chosen, physical_name, visible
 from freshlake.storage.scan.log import Stamp, TransactionLog
 from freshlake.storage.scan.paths import is_local, plain
+from freshlake.storage.scan.search import search
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,25 @@ class DeltaSource:
         snapshot = self._open(at)
         self._require(file.path for file in snapshot.files)
         return read(spark, snapshot, columns, keys)
+
+    def lookup(
+        self, spark: SparkSession, at: Position, columns: Sequence[str], keys: Sequence[KeyFilter]
+    ) -> tuple[DataFrame, int] | None:
+        """The rows that have the keys, if the driver finds them sooner than Spark would."""
+        snapshot = self._open(at)
+        try:
+            rows = search(snapshot, columns, keys)
+        except NotDriverReadable:
+            return None
+        except FileNotFoundError as error:
+            raise self._lost(str(error)) from error
+        except (OSError, pa.ArrowException) as error:
+            raise SourceUnreadable(f"a file of source {self.name} is damaged", detail=str(error)) from error
+        return (
+            None
+            if rows is None
+            else (local_frame(spark, rows, visible(chosen(snapshot.schema, columns))), rows.num_rows)
+        )
 
     def changes(
         self, spark: SparkSession, start: Position, end: Position, columns: Sequence[str] | None = None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -44,6 +45,8 @@ _LEGACY = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 _WRITER = b"org.apache.spark.version"
 _OLD_WRITERS = (b"1.", b"2.", b"3.0")
 
+_BATCH_ROWS = 65_536
+
 
 class NotDriverReadable(Exception):
     """A file turned out to need Spark's reader; the caller reads it there instead."""
@@ -66,9 +69,35 @@ def read_arrow(
     return pa.concat_tables(tables) if tables else arrow_schema(wanted).empty_table()
 
 
-def read_places(file: DataFile, schema: StructType, places: pa.Array) -> pa.Table:
+def find_places(
+    file: DataFile, tested: StructType, partition_columns: Sequence[str], test: Callable[[pa.Table], pa.Array]
+) -> tuple[pa.Array, pa.Table]:
+    """The rows that pass a test of some columns: their ascending positions and those columns.
+
+    Few rows of the file are in memory at a time.
+    """
+    places, rows, first = [pa.array([], pa.int64())], [arrow_schema(tested).empty_table()], 0
+    with _opened(file) as parquet:
+        present = _present(parquet, file, tested, partition_columns)
+        for batch in parquet.iter_batches(_BATCH_ROWS, columns=present):
+            values = _as_wanted(file, tested, partition_columns, batch, batch.num_rows)
+            passed = pc.indices_nonzero(test(values)).cast(pa.int64())
+            if len(passed):
+                places.append(pc.add(passed, first))
+                rows.append(values.take(passed))
+            first += batch.num_rows
+    found, having = pa.concat_arrays(places), pa.concat_tables(rows)
+    if file.deleted is None:
+        return found, having
+    there = pc.invert(pc.is_in(found, value_set=file.deleted))
+    return found.filter(there), having.filter(there)
+
+
+def read_places(
+    file: DataFile, places: pa.Array, wanted: StructType, partition_columns: Sequence[str] = ()
+) -> pa.Table:
     """The rows at the given positions of a file, which are ascending; other row groups are not read."""
-    return _read_file(file, schema, (), places)
+    return _read_file(file, wanted, partition_columns, places)
 
 
 def _live(file: DataFile) -> pa.Array | None:
@@ -98,17 +127,52 @@ def _readable(kind: DataType) -> bool:
 def _read_file(
     file: DataFile, wanted: StructType, partition_columns: Sequence[str], places: pa.Array | None
 ) -> pa.Table:
-    partition = {**dict.fromkeys(partition_columns), **file.partition}
-    known = {name.lower(): value for name, value in partition.items()}
-    names = [physical_name(field) for field in wanted if field.name.lower() not in known]
-    data, rows = _stored(file, names, places)
-    target = arrow_schema(wanted)
+    with _opened(file) as parquet:
+        present = _present(parquet, file, wanted, partition_columns)
+        if places is None:
+            return _as_wanted(file, wanted, partition_columns, parquet.read(columns=present), parquet.metadata.num_rows)
+        return _as_wanted(file, wanted, partition_columns, _at(parquet, present, places), len(places))
+
+
+@contextmanager
+def _opened(file: DataFile) -> Iterator[pq.ParquetFile]:
+    if not is_local(file.path):
+        raise NotDriverReadable(f"{file.path} is not a local file")
+    with pq.ParquetFile(file.path, coerce_int96_timestamp_unit="us") as parquet:
+        notes = parquet.metadata.metadata or {}
+        if any(mark in notes for mark in _LEGACY) or notes.get(_WRITER, b"").startswith(_OLD_WRITERS):
+            raise NotDriverReadable(f"{file.path} was written with the legacy calendar")
+        yield parquet
+
+
+def _partition(file: DataFile, partition_columns: Sequence[str]) -> dict[str, str | None]:
+    """The values that are kept in the log and not in the file, by lower-case name."""
+    values = {**dict.fromkeys(partition_columns), **file.partition}
+    return {name.lower(): value for name, value in values.items()}
+
+
+def _present(
+    parquet: pq.ParquetFile, file: DataFile, wanted: StructType, partition_columns: Sequence[str]
+) -> list[str]:
+    """Those of the wanted columns that the file has, under its names."""
+    known = _partition(file, partition_columns)
+    stored = {name.lower(): name for name in parquet.schema_arrow.names}
+    names = [physical_name(field).lower() for field in wanted if field.name.lower() not in known]
+    return [stored[name] for name in names if name in stored]
+
+
+def _as_wanted(
+    file: DataFile, wanted: StructType, partition_columns: Sequence[str], read: pa.Table | pa.RecordBatch, rows: int
+) -> pa.Table:
+    """What was read of a file, as the table's schema wants it; a column that the file lacks is NULL."""
+    known, target = _partition(file, partition_columns), arrow_schema(wanted)
+    columns = {name.lower(): read.column(name) for name in read.schema.names}
     arrays = []
     for field, column in zip(wanted, target, strict=True):
         if field.name.lower() in known:
             arrays.append(_partition_column(known[field.name.lower()], column.type, rows))
-        elif physical_name(field).lower() in data:
-            arrays.append(_converted(file, field, data[physical_name(field).lower()], column.type))
+        elif physical_name(field).lower() in columns:
+            arrays.append(_converted(file, field, columns[physical_name(field).lower()], column.type))
         elif "EXISTS_DEFAULT" in field.metadata:
             raise NotDriverReadable(f"{file.path} lacks column {field.name}, which has a default")
         else:
@@ -116,32 +180,23 @@ def _read_file(
     return pa.Table.from_arrays(arrays, schema=target)
 
 
-def _stored(file: DataFile, names: Sequence[str], places: pa.Array | None) -> tuple[dict[str, pa.ChunkedArray], int]:
-    """Those of the named columns that the file has, by lower-case name, and the number of rows read."""
-    if not is_local(file.path):
-        raise NotDriverReadable(f"{file.path} is not a local file")
-    with pq.ParquetFile(file.path, coerce_int96_timestamp_unit="us") as parquet:
-        notes = parquet.metadata.metadata or {}
-        if any(mark in notes for mark in _LEGACY) or notes.get(_WRITER, b"").startswith(_OLD_WRITERS):
-            raise NotDriverReadable(f"{file.path} was written with the legacy calendar")
-        stored = {name.lower(): name for name in parquet.schema_arrow.names}
-        present = [stored[name.lower()] for name in names if name.lower() in stored]
-        rows = parquet.metadata.num_rows if places is None else len(places)
-        if not present:
-            return {}, rows
-        table = parquet.read(columns=present) if places is None else _at(parquet, present, places)
-        return {name.lower(): table.column(name) for name in present}, rows
-
-
-def _at(parquet: pq.ParquetFile, columns: Sequence[str], places: pa.Array) -> pa.Table:
-    tables, first = [], 0
+def _at(parquet: pq.ParquetFile, columns: list[str], places: pa.Array) -> pa.Table:
+    if not columns:
+        return pa.table({})
+    taken, first = [parquet.schema_arrow.empty_table().select(columns)], 0
     for group in range(parquet.num_row_groups):
         end = first + parquet.metadata.row_group(group).num_rows
-        here = places.filter(pc.and_(pc.greater_equal(places, first), pc.less(places, end)))
-        if len(here) or group == 0:  # the first one also tells the types when nothing is wanted
-            tables.append(parquet.read_row_group(group, columns=columns).take(pc.subtract(here, first)))
+        if len(_between(places, first, end)):
+            for batch in parquet.iter_batches(_BATCH_ROWS, [group], columns):
+                here = pc.subtract(_between(places, first, first + batch.num_rows), first)
+                taken.append(pa.Table.from_batches([batch.take(here)]).select(columns))
+                first += batch.num_rows
         first = end
-    return pa.concat_tables(tables)
+    return pa.concat_tables(taken)
+
+
+def _between(places: pa.Array, first: int, end: int) -> pa.Array:
+    return places.filter(pc.and_(pc.greater_equal(places, first), pc.less(places, end)))
 
 
 def _converted(file: DataFile, field: StructField, data: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
