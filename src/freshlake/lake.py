@@ -25,9 +25,11 @@ from freshlake.refresh.layout import Layout
 from freshlake.refresh.result import FoldResult, RefreshResult, Verification
 from freshlake.refresh.verify import verify
 from freshlake.service import statements
+from freshlake.service.health import Health
 from freshlake.service.names import Names
 from freshlake.service.reading import Reading
 from freshlake.service.report import (
+    Finding,
     RefreshRecord,
     Report,
     SourceInfo,
@@ -80,6 +82,7 @@ class Freshlake:
         self._reading = Reading(engine)
         self._sql = Sql(engine, self._names, self._reading.state)
         self._report = Report(self._tables)
+        self._health = Health(engine)
         self._rounds = Rounds(engine, self._tables)
         engine.catalog.fail_interrupted()
         self._names.ensure(None)
@@ -243,6 +246,10 @@ class Freshlake:
 
     def sources(self, name: str | None = None) -> list[SourceInfo]:
         return self._report.sources(self._engine.catalog.get(self._name(name)) if name else None)
+
+    def health(self) -> list[Finding]:
+        """What a person should act on, worst first; an empty list means healthy. No Spark job is run."""
+        return self._health.findings()
 
     def dependency_tree(self) -> list[TreeLine]:
         return self._report.tree()

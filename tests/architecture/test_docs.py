@@ -18,7 +18,7 @@ from freshlake.config import Settings, allowed
 from freshlake.refresh import choose
 from freshlake.refresh.result import FoldResult, RefreshResult, Verification
 from freshlake.service import rounds
-from freshlake.service.report import RefreshRecord, SourceInfo, StreamTableStatus, TreeLine, Validation
+from freshlake.service.report import Finding, RefreshRecord, SourceInfo, StreamTableStatus, TreeLine, Validation
 from freshlake.statements import parse
 from freshlake.storage import policy
 from tests.docs.markdown import DOCS, ROOT, anchors, blocks, links, pages, sections
@@ -32,6 +32,7 @@ RECORDS = (
     StreamTableStatus,
     RefreshRecord,
     SourceInfo,
+    Finding,
     Validation,
     Explanation,
     TreeLine,

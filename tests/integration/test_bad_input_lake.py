@@ -1,4 +1,4 @@
-"""A lake that cannot be opened, and a table that somebody else is refreshing: said clearly, and nothing is touched."""
+"""A lake that cannot be opened: said clearly, and nothing is touched."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from pyspark.sql import SparkSession
 
 import freshlake
 from freshlake import errors as e
-from freshlake.lake import Freshlake
-from tests.integration.lakes import ANY_SHARE, orders, refused
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -111,59 +109,3 @@ def test_an_unknown_setting_is_refused_before_anything_is_made(tmp_path: Path) -
         freshlake.connect(tmp_path / "lake", settings={"speed": 11})
     assert "speed" in str(caught.value)
     assert "min_schedule_seconds" in str(caught.value.hint)
-
-
-@pytest.fixture
-def two(spark: SparkSession, lake_dir: Path) -> tuple[Freshlake, Freshlake]:
-    """Two connections to one lake, as two processes have them."""
-    first = freshlake.connect(lake_dir, settings=ANY_SHARE)
-    orders(first)
-    first.create_stream_table("copy", "SELECT id, amount FROM orders")
-    first.sql("INSERT INTO orders VALUES (9, 'north', 1)")
-    return first, freshlake.connect(lake_dir, settings=ANY_SHARE)
-
-
-def test_a_table_is_refreshed_by_one_at_a_time(two: tuple[Freshlake, Freshlake]) -> None:
-    first, second = two
-    table = first._engine.catalog.get("default.copy")
-    lease = first._engine.catalog.acquire_lease(table.id, 60)
-    for call in (
-        lambda: second.refresh("copy"),
-        lambda: second.fold("copy"),
-        lambda: second.alter_stream_table("copy", query="SELECT id FROM orders"),
-        lambda: second.drop_stream_table("copy"),
-    ):
-        with refused(second, e.RefreshInProgress, "copy", "process"):
-            call()
-    (skipped,) = second.refresh_all()
-    assert (str(skipped.action), skipped.reason) == ("SKIPPED", "refresh-in-progress")
-    first._engine.catalog.release_lease(lease)
-    assert str(second.refresh("copy").action) == "DIFFERENTIAL"
-    assert str(first.refresh("copy").action) == "NO_DATA"
-    assert first.verify("copy").equal
-
-
-def test_a_worker_that_lost_its_lease_writes_nothing(two: tuple[Freshlake, Freshlake]) -> None:
-    """It wakes up after another one took over: what it computed is not accepted, and what the other wrote stays."""
-    first, second = two
-    overtaken = []
-
-    def sleep(step: str) -> None:
-        if step == "append root" and not overtaken:
-            # the lease ran out while this worker was away
-            with closing(sqlite3.connect(catalog(first.path))) as database, database:
-                database.execute("UPDATE fl_leases SET expires_at = '2000-01-01 00:00:00.000000'")
-            overtaken.append(second.refresh("copy"))
-
-    first._engine.observer = sleep
-    with pytest.raises((e.LeaseLost, e.CommitConflict)) as caught:
-        first.refresh("copy")
-    assert caught.value.hint
-    first._engine.observer = None
-    assert str(overtaken[0].action) == "DIFFERENTIAL"
-    assert str(first.refresh("copy").action) == "NO_DATA"
-    assert first.verify("copy").equal
-    assert first.status()[0].version == 2
-    first.sql("INSERT INTO orders VALUES (10, 'north', 1)")
-    assert first.refresh("copy").version == 3
-    assert second.verify("copy").equal

@@ -56,6 +56,19 @@ def test_one_insert_reaches_all_levels_differentially(fl: Freshlake, chain: tupl
     assert actions(fl) == dict.fromkeys(chain, "NO_DATA")
 
 
+def test_a_table_is_made_and_altered_over_one_that_is_not_folded(fl: Freshlake, chain: tuple[str, ...]) -> None:
+    fl.sql("INSERT INTO orders VALUES (9, 'east', 100)")
+    assert str(fl.refresh("per_region").action) == "DIFFERENTIAL"
+    assert log_of(fl, "per_region").head > fl._engine.catalog.get("default.per_region").folded_version
+    fl.create_stream_table("late", "SELECT region, total + 1 AS more FROM per_region")
+    assert rows(fl, "late") == rows(fl, "SELECT region, total + 1 FROM per_region")
+    fl.alter_stream_table("late", query="SELECT max(total) AS top, count(*) AS n FROM per_region")
+    assert rows(fl, "late") == rows(fl, "SELECT 100L, 4L")
+    fl.sql("DELETE FROM orders WHERE id = 9")
+    assert str(fl.refresh("late").action) == "DIFFERENTIAL"
+    assert fl.verify("late").equal
+
+
 def test_refreshing_the_last_brings_the_whole_chain_along(fl: Freshlake, chain: tuple[str, ...]) -> None:
     fl.sql("DELETE FROM orders WHERE region = 'south'")
     assert str(fl.refresh("summary").action) == "DIFFERENTIAL"

@@ -14,7 +14,7 @@ import freshlake
 from freshlake import errors as e
 from freshlake.lake import Freshlake
 from tests.integration import shop_definitions
-from tests.integration.lakes import ANY_SHARE, BY_NAME, bag, orders, rows
+from tests.integration.lakes import ANY_SHARE, BY_NAME, bag, orders, refused, rows
 
 PER_REGION = "SELECT region, count(*) AS n, sum(amount) AS total FROM orders GROUP BY region"
 
@@ -143,6 +143,41 @@ def test_settings_that_change_meaning_are_kept_with_the_table(fl: Freshlake) -> 
     assert fl.verify("zoned").equal
     fl.drop_stream_table("zoned")
     fl.sql("DELETE FROM orders WHERE id = 77")
+
+
+def test_settings_that_expressions_look_up_are_kept_too(fl: Freshlake) -> None:
+    fl.spark.conf.set("spark.sql.mapKeyDedupPolicy", "LAST_WIN")
+    try:
+        fl.create_stream_table(
+            "maps", "SELECT id, map_from_arrays(array(1, 1), array(0, amount))[1] AS last FROM orders"
+        )
+    finally:
+        fl.spark.conf.unset("spark.sql.mapKeyDedupPolicy")
+    fl.sql("INSERT INTO orders VALUES (78, 'east', 6)")
+    assert str(fl.refresh("maps").action) == "DIFFERENTIAL"
+    assert rows(fl, "maps") == rows(fl, "SELECT id, amount FROM orders")
+    assert fl.verify("maps").equal
+    fl.drop_stream_table("maps")
+    fl.sql("DELETE FROM orders WHERE id = 78")
+
+
+def test_a_refresh_that_must_be_differential_is_refused_where_it_cannot_be(fl: Freshlake) -> None:
+    fl.create_stream_table("ranked", "SELECT id, rank() OVER (ORDER BY amount) AS place FROM orders")
+    assert fl.history("ranked")[0].status == "COMPLETED"
+    with refused(fl, e.NotDifferentiable, "ranked"):
+        fl.refresh("ranked", mode="DIFFERENTIAL")
+    assert fl.history("ranked")[0].status == "COMPLETED"
+    assert str(fl.refresh("ranked").action) == "NO_DATA"
+    fl.drop_stream_table("ranked")
+
+
+def test_changes_are_consolidated(fl: Freshlake) -> None:
+    fl.create_stream_table("narrow", "SELECT region FROM orders")
+    fl.sql("INSERT INTO orders VALUES (79, 'east', 1), (80, 'east', 2)")
+    fl.refresh("narrow")
+    assert [tuple(row) for row in fl.changes("narrow", since=1).collect()] == [("east", 2)]
+    fl.drop_stream_table("narrow")
+    fl.sql("DELETE FROM orders WHERE id IN (79, 80)")
 
 
 def test_the_older_word_for_differential_is_understood(fl: Freshlake, table: str) -> None:
@@ -291,7 +326,7 @@ def test_readers_follow_a_table_whose_query_changed(fl: Freshlake, table: str) -
     fl.create_stream_table("narrow", f"SELECT n FROM {table}")
     fl.sql(f"ALTER STREAM TABLE {table} SET QUERY SELECT region, sum(amount) * 2 AS total FROM orders GROUP BY region")
     result = fl.refresh("reader")
-    assert (str(result.action), result.reason) == ("REINITIALIZE", "definition-changed")
+    assert (str(result.action), result.reason) == ("REINITIALIZE", "source-replaced")
     assert fl.verify("reader").equal
     with pytest.raises(e.SourceSchemaChanged) as caught:
         fl.refresh("narrow")

@@ -51,6 +51,14 @@ CASES = {
     # extrema
     "extrema": "SELECT g, max(amount) AS top, min(amount) AS low, max(note) AS m, min(d) AS d FROM o GROUP BY g",
     "extrema_by_two_keys": "SELECT g, k, max(id) AS last FROM o GROUP BY g, k",
+    "extrema_of_distinct": "SELECT g, min(DISTINCT amount) AS lo, max(DISTINCT k) AS hi FROM o GROUP BY g",
+    "guarded_arguments": "SELECT g, sum(10 div (k - 1)) FILTER (WHERE k <> 1) AS s, "
+    "min(7 div (k - 1)) FILTER (WHERE k <> 1) AS m FROM o GROUP BY g",
+    # keys that are not plain values
+    "struct_keys": "SELECT named_struct('k', k, 'g', g) AS key, count(*) AS n FROM o "
+    "GROUP BY named_struct('k', k, 'g', g)",
+    "array_keys": "SELECT DISTINCT array(k, id % 2) AS key FROM o",
+    "array_join": "SELECT o.id, p.name FROM o JOIN p ON array(o.k) = array(p.k)",
     # distinct
     "distinct": "SELECT DISTINCT g, k FROM o",
     "union_distinct": "SELECT g FROM o UNION SELECT region FROM p",

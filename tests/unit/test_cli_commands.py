@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from freshlake.catalog.enums import Action, RefreshMode
 from freshlake.cli import main
 from freshlake.errors import NotFound
 from freshlake.refresh.result import FoldResult, RefreshResult, Verification
+from freshlake.service.report import Finding, Severity
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,24 @@ def test_verify_exits_with_3_on_a_difference(lake: Double, capsys: pytest.Captur
 def test_verify_exits_with_0_when_all_is_equal(lake: Double) -> None:
     assert run("verify", "--all") == 0
     assert lake.asked == ["status", "verify", "verify"]
+
+
+def test_health_exits_with_1_only_on_an_error(lake: Double, capsys: pytest.CaptureFixture[str]) -> None:
+    warning = Finding(Severity.WARNING, "stale-data", "revenue", "its data is old", "refresh it")
+    lake.answers["health"] = [warning]
+    assert run("health") == 0
+    assert "stale-data" in capsys.readouterr().out
+    lake.answers["health"] = [replace(warning, severity=Severity.ERROR), warning]
+    assert run("health", "--json") == 1
+    shown = capsys.readouterr()
+    assert [record["severity"] for record in json.loads(shown.out)] == ["ERROR", "WARNING"]
+    assert shown.err == ""
+
+
+def test_a_healthy_lake_is_called_one(lake: Double, capsys: pytest.CaptureFixture[str]) -> None:
+    lake.answers["health"] = []
+    assert run("health") == 0
+    assert "healthy" in capsys.readouterr().err
 
 
 def test_an_error_shows_code_message_and_hint_but_no_stack(lake: Double, capsys: pytest.CaptureFixture[str]) -> None:

@@ -96,6 +96,14 @@ class History(Database):
         with self._read() as connection:
             return find_row(connection, refresh_id)
 
+    def last_failure(self, stream_table_id: int) -> Refresh | None:
+        """The newest refresh of a stream table that failed, or None."""
+        history = refresh_history.c
+        failed = (history.stream_table_id == stream_table_id) & (history.status == RefreshStatus.FAILED)
+        query = select(*_OF_REFRESH.values()).where(failed).order_by(history.sequence.desc()).limit(1)
+        with self._read() as connection:
+            return fetch_one(connection, query, Refresh)
+
 
 def new_refresh_id() -> str:
     """An id that no other refresh has."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, delete, select
+from sqlalchemy import ColumnElement, delete, func, select
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from freshlake.catalog.database import Database
@@ -58,6 +58,13 @@ class Registry(Database):
         query = select(registered_tables).order_by(column.kind, column.created_at, column.schema, column.name)
         with self._read() as connection:
             return fetch(connection, query, _registered)
+
+    def names_stamp(self) -> str:
+        """Another text whenever a table or view was made, replaced or forgotten, by any process."""
+        query = select(func.count(), func.max(registered_tables.c.created_at))
+        with self._read() as connection:
+            count, newest = connection.execute(query).one()
+        return f"{count} {newest}"
 
     def remove_table(self, name: TableName) -> bool:
         """Forget a table or view; False when it was not known."""

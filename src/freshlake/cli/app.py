@@ -26,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 done, 1 failed, 2 wrong usage, 3 verify found a difference.",
+    epilog="Exit codes: 0 done, 1 failed or unhealthy, 2 wrong usage, 3 verify found a difference.",
 )
 
 
@@ -54,7 +54,15 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Start": (demo,),
     "Define": (define.create, define.alter, define.drop, define.resume),
     "Run": (working.sql, working.refresh, working.fold, working.changes),
-    "Look": (looking.status, looking.history, looking.sources, looking.explain, looking.validate, looking.verify),
+    "Look": (
+        looking.status,
+        looking.health,
+        looking.history,
+        looking.sources,
+        looking.explain,
+        looking.validate,
+        looking.verify,
+    ),
 }
 for panel, commands in _COMMANDS.items():
     for command in commands:

@@ -98,12 +98,16 @@ def alter(
         _show(run, fl, name)
 
 
-def drop(context: typer.Context, names: Annotated[list[str], typer.Argument(help="Names of stream tables.")]) -> None:
+def drop(
+    context: typer.Context,
+    names: Annotated[list[str], typer.Argument(help="Names of stream tables.")],
+    cascade: Annotated[bool, typer.Option("--cascade", help="Also the stream tables that read them.")] = False,
+) -> None:
     """Drop stream tables and their data."""
     run = invocation(context)
     with run.open() as fl:
         for name in names:
-            fl.drop_stream_table(name)
+            fl.drop_stream_table(name, cascade=cascade)
     if run.terminal.as_json:
         run.terminal.data({"dropped": names})
     else:

@@ -1,4 +1,4 @@
-"""`status`, `history`, `sources`, `explain`, `validate`, `verify`: what there is, and whether it is right."""
+"""`status`, `health`, `history`, `sources`, `explain`, `validate`, `verify`: what there is, and whether it is right."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import typer
 
 from freshlake.cli.arguments import All, Name, Names, QueryFile, QueryText, required_query
 from freshlake.cli.invocation import Invocation, chosen, invocation, require_choice
+from freshlake.cli.plain import plain
 
 STATUS = (
     "name",
@@ -16,11 +17,11 @@ STATUS = (
     "schedule",
     "rows",
     "version",
-    "unfolded_versions",
     "staleness_seconds",
     "last_action",
     "last_reason",
 )
+HEALTH = ("severity", "code", "name", "message", "hint")
 HISTORY = (
     "version",
     "action",
@@ -34,7 +35,8 @@ HISTORY = (
     "error",
 )
 SOURCES = ("stream_table", "source", "source_type", "position", "head", "pending", "problem", "columns_used")
-VERIFIED = ("table", "equal", "compared_rows", "missing", "unexpected")
+VERIFIED = ("table", "equal", "compared_rows", "missing", "unexpected", "not_compared")
+UNHEALTHY = 1
 DIFFERENT = 3
 
 
@@ -43,6 +45,16 @@ def status(context: typer.Context) -> None:
     run = invocation(context)
     with run.open() as fl:
         run.terminal.records(fl.status(), STATUS, "no stream tables yet; make one with `freshlake create`")
+
+
+def health(context: typer.Context) -> None:
+    """List what a person should act on, worst first; exit code 1 when there is an ERROR."""
+    run = invocation(context)
+    with run.open() as fl:
+        found = fl.health()
+    run.terminal.records(found, HEALTH, "healthy: there is nothing to act on")
+    if any(finding.severity == "ERROR" for finding in found):
+        raise typer.Exit(UNHEALTHY)
 
 
 def history(
@@ -89,10 +101,11 @@ def validate(context: typer.Context, query: QueryText = None, file: QueryFile = 
         with run.terminal.working("compiling"):
             answer = fl.validate(text)
         if run.terminal.as_json:
-            run.terminal.record(answer)
+            run.terminal.data(plain(answer))
             return
         verdict = "[green]differential[/]" if answer.differential else "[yellow]full[/]"
-        run.terminal.out.print(f"{verdict}: {'only changes are computed' if answer.differential else 'recomputed'}")
+        work = "each refresh computes only what changed" if answer.differential else "each refresh computes everything"
+        run.terminal.out.print(f"{verdict}: {work}")
         if answer.reasons:
             run.terminal.records(answer.reasons, ("code", "message", "hint"), "")
 
@@ -118,4 +131,4 @@ def _show_samples(run: Invocation, different: list[Any]) -> None:
         return
     for answer in different:
         run.terminal.out.print(f"[red]{answer.table} differs[/], for example:")
-        run.terminal.records(answer.sample, (), "")
+        run.terminal.rows(list(answer.sample[0]), [list(row.values()) for row in answer.sample])

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from freshlake.cli.arguments import All, Name, Names, QueryFile, QueryText, required_query
 from freshlake.cli.define import ModeOption
+from freshlake.cli.failure import as_freshlake_error
 from freshlake.cli.invocation import Invocation, chosen, invocation, require_choice
 from freshlake.cli.script import statements
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-REFRESHED = ("table", "action", "reason", "rows_inserted", "rows_deleted", "spark_jobs", "duration_ms", "version")
+REFRESHED = (
+    *("table", "action", "rows_inserted", "rows_deleted", "spark_jobs", "duration_ms", "version"),
+    *("reason", "detail"),
+)
 FOLDED = ("table", "folded_versions", "rows", "duration_ms")
 Limit = Annotated[int, typer.Option(min=1, help="Show at most this many rows.")]
 
@@ -22,12 +28,27 @@ Limit = Annotated[int, typer.Option(min=1, help="Show at most this many rows.")]
 def sql(context: typer.Context, query: QueryText = None, file: QueryFile = None, limit: Limit = 1000) -> None:
     """Run SQL: Spark SQL, and statements such as CREATE STREAM TABLE; several are separated by semicolons."""
     run = invocation(context)
-    script = str(required_query(query, file))
+    script = statements(str(required_query(query, file)))
     with run.open(create=True) as fl:
-        for statement in statements(script):
-            with run.terminal.working("running"):
-                answer = fl.sql(statement)
-            _show(run, answer, limit)
+        for number, statement in enumerate(script, 1):
+            with _located(number, len(script)):
+                with run.terminal.working("running"):
+                    answer = fl.sql(statement)
+                _show(run, answer, limit)
+
+
+@contextmanager
+def _located(number: int, total: int) -> Iterator[None]:
+    """A statement that fails says where in the script it stands."""
+    try:
+        yield
+    except Exception as error:
+        if total == 1:
+            raise
+        failure = as_freshlake_error(error)
+        place = f"statement {number} of {total}; those before it were run, those after it were not"
+        failure.detail = f"{failure.detail}; {place}" if failure.detail else place
+        raise failure from error
 
 
 def changes(

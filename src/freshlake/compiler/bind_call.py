@@ -32,23 +32,31 @@ def bind_call(aggregate: Any, index: int, name: str, binder: ExpressionBinder) -
     children = binder.b.items(function.children())
     whole = binder.expr(aggregate)
     types = tuple(json_type(c.dataType()) for c in children)
-    condition = aggregate.filter()
-    distinct = aggregate.isDistinct()
+    condition = aggregate.filter().get() if aggregate.filter().isDefined() else None
+    distinct = aggregate.isDistinct() and kind not in ("Min", "Max")
     return Call(
         name=name,
         function=kind,
         text=whole.text,
         type=json_type(function.dataType()),
         slot=index,
-        args=tuple(binder.expr(c) for c in children),
+        args=tuple(binder.expr(_guarded(c, condition, binder)) for c in children),
         arg_types=types,
-        condition=binder.expr(condition.get()) if condition.isDefined() else None,
+        condition=None if condition is None else binder.expr(condition),
         distinct=distinct,
         columns=whole.columns,
         facts=frozenset({"order-sensitive"} if kind in ORDER_SENSITIVE else ()),
         handle=whole.handle,
         finish=None if distinct else _finish(function, kind, types, index, whole.text, binder),
     )
+
+
+def _guarded(argument: Any, condition: Any, binder: ExpressionBinder) -> Any:
+    """Spark evaluates an argument only where the FILTER holds; elsewhere it may even fail."""
+    if condition is None:
+        return argument
+    expressions = binder.b.jvm.org.apache.spark.sql.catalyst.expressions
+    return expressions.If(condition, argument, expressions.Literal(None, argument.dataType()))
 
 
 def _finish(

@@ -6,7 +6,7 @@ was lost on the way. Counts and order-independent checksums are compared; a mism
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
@@ -19,7 +19,7 @@ from freshlake.refresh.compare import floating, same_small
 from freshlake.refresh.definition import Definition
 from freshlake.refresh.inputs import SourceSpan, are_small
 from freshlake.refresh.spark_errors import translated
-from freshlake.refresh.verify import only, open_columns, stored
+from freshlake.refresh.verify import only, open_columns, query_over, stored
 from freshlake.storage.identity import identity
 
 if TYPE_CHECKING:
@@ -31,22 +31,41 @@ def certify(
     table: StreamTable,
     definition: Definition,
     compiled: CompiledQuery,
-    spans: Collection[SourceSpan],
+    spans: Mapping[str, SourceSpan],
 ) -> None:
     """Raises NotReproducible, naming what differs. Sources that moved meanwhile leave nothing to compare with."""
     worker = engine.worker
-    worker.pin({k: str(v) for k, v in table.session_settings.items()})
+    worker.pin(table.session_settings)
     users = definition.frame(worker.binding)
     ours = stored(engine, table, compiled)
     _same_columns(users, ours, table)
     opened, lists = open_columns(compiled)
     skipped = {*opened, *lists, *(f.name for f in users.schema if floating(f.dataType))}
     kept = [c for c in users.columns if c not in skipped]
+    for expected, found in _pairs(engine, compiled, spans, users, ours):
+        _compare(engine, table, spans, only(expected, kept), only(found, kept))
+
+
+def _pairs(
+    engine: Engine, compiled: CompiledQuery, spans: Mapping[str, SourceSpan], users: DataFrame, ours: DataFrame
+) -> list[tuple[DataFrame, DataFrame]]:
+    """What must be equal. Plain Spark sees an upstream stream table as it was last folded: there the plan is compared
+    with the user's query, and the rows with the plan."""
+    seen = {key: (span.source, span.source.seen_by_spark(span.end)) for key, span in spans.items()}
+    at = {key: (span.source, span.end) for key, span in spans.items()}
+    if seen == at:
+        return [(users, ours)]
+    return [(users, query_over(engine, compiled, seen)), (query_over(engine, compiled, at), ours)]
+
+
+def _compare(
+    engine: Engine, table: StreamTable, spans: Mapping[str, SourceSpan], theirs: DataFrame, ours: DataFrame
+) -> None:
     with translated():
-        if are_small(spans) and same_small(only(users, kept), only(ours, kept), engine.settings):
+        if are_small(spans.values()) and same_small(theirs, ours, engine.settings):
             return
-        expected, found = _checksum(users, kept), _checksum(ours, kept)
-    if expected != found and not any(span.source.head() != span.end for span in spans):
+        expected, found = _checksum(theirs), _checksum(ours)
+    if expected != found and not any(span.source.head() != span.end for span in spans.values()):
         raise NotReproducible(
             f"the query of {table.full_name.short} could not be reproduced exactly",
             detail=f"Spark's own result has {expected[0]} rows, the compiled plan gave {found[0]}"
@@ -66,12 +85,11 @@ def _same_columns(users: DataFrame, ours: DataFrame, table: StreamTable) -> None
             )
 
 
-def _checksum(frame: DataFrame, columns: list[str]) -> tuple[int, int]:
+def _checksum(frame: DataFrame) -> tuple[int, int]:
     """Row count and a sum of row hashes; NULLs are marked, so they count."""
-    narrow = only(frame, columns)
-    parts = [F.expr(e) for e in identity(narrow.schema)]
+    parts = [F.expr(e) for e in identity(frame.schema)]
     texts = [F.coalesce(F.to_json(F.struct(e.alias("v"))), F.lit("null")) for e in parts]
     value = F.xxhash64(*texts) if texts else F.lit(0).cast("bigint")
-    row = narrow.select(value.cast("decimal(38,0)").alias("h")).agg(F.count(F.lit(1)), F.sum("h")).first()
+    row = frame.select(value.cast("decimal(38,0)").alias("h")).agg(F.count(F.lit(1)), F.sum("h")).first()
     assert row is not None
     return int(row[0]), int(row[1] or 0)

@@ -169,7 +169,7 @@ class Work:
         if self.table.is_populated and self.table.fingerprint == self.compiled.fingerprint:
             return
         stands = replace(loaded, fold_base_version=point.base_version, folded_version=point.folded_version)
-        certify(self.engine, stands, self.definition, self.compiled, self.spans.values())
+        certify(self.engine, stands, self.definition, self.compiled, self.spans)
 
     # A change of what is stored --------------------------------------------------------------------------------------
 
@@ -197,6 +197,9 @@ class Work:
             self.mark(f"append {node_id}")
             self._write(stored[node_id].table, node_id, results[node_id], version, nodes)
             nodes[node_id] = replace(nodes[node_id], version=version)
+        if any(node_id != ROOT for node_id in results):
+            # whoever took the table over has begun with the nodes, and would mix its changes with these
+            self.engine.catalog.heartbeat_lease(self.lease, self.engine.settings.lease_seconds)
         self.mark("append root")
         change = results.get(ROOT) or Relation.empty(runner.results[ROOT].schema)
         inserted, deleted = self._write(stored[ROOT].table, ROOT, change, version, nodes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -10,7 +11,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from freshlake.catalog.enums import Action, RefreshMode, SourceType, Status
+from freshlake.catalog.enums import Action, DefinitionKind, RefreshMode, SourceType, Status, TableKind
+from freshlake.catalog.names import TableName
 from freshlake.catalog.records import Dependency, Lease, StreamTable
 from freshlake.catalog.store import Catalog
 from freshlake.clock import Clock
@@ -19,7 +21,9 @@ from freshlake.config import Settings
 from freshlake.errors import (
     DataError,
     FreshlakeError,
+    InternalError,
     InvalidQuery,
+    NotDifferentiable,
     RefreshInProgress,
     SourceDropped,
     SourceHistoryLost,
@@ -79,7 +83,7 @@ class Engine:
         """Analyze and differentiate a definition under its pinned settings; nothing is run."""
         worker = self.worker
         self.resolve(definition.text if definition.reference is None else None)
-        worker.pin({k: str(v) for k, v in settings.items()})
+        worker.pin(settings)
         with translated():
             return compile_query(definition.frame(worker.binding), worker.bridge, self.layout.source_key)
 
@@ -92,17 +96,27 @@ class Engine:
         return self._queries[key][1]
 
     def _stamp(self, table: StreamTable) -> str:
-        return f"{self.ddl}:{table.defining_query}:{table.definition_reference}:{table.fingerprint}"
+        known = f"{self.ddl}:{self.catalog.names_stamp()}"
+        return f"{known}:{table.defining_query}:{table.definition_reference}:{table.fingerprint}"
 
     def _means_the_same(self, table: StreamTable) -> bool:
-        """Whether statements of this process (a view replaced, say) left the query as it was when last compiled."""
+        """Whether the query is what it was when the table was last loaded: a view may have been replaced, say."""
         known = self._queries.get((threading.get_ident(), table.id))
-        if known is None or known[0] == self._stamp(table):
+        if known is None and self._reads_tables_only(table):
+            return True
+        if known is not None and known[0] == self._stamp(table):
             return True
         try:
             return self.compiled(table).fingerprint == table.fingerprint
         except FreshlakeError:
             return False
+
+    def _reads_tables_only(self, table: StreamTable) -> bool:
+        """Whether no name in the query can mean something else by now; in Spark's own catalog it may."""
+        names = self.catalog.tables()
+        views = [entry.name.name for entry in names if entry.kind is TableKind.VIEW]
+        words = set(re.findall(r"\w+", table.defining_query.lower()))
+        return bool(names) and table.definition_kind is DefinitionKind.SQL and words.isdisjoint(views)
 
     def forget(self, table: StreamTable) -> None:
         for key in [k for k in self._queries if k[1] == table.id]:
@@ -125,6 +139,8 @@ class Engine:
     def refresh(self, table: StreamTable, pins: Pins, requested: RefreshMode | None = None) -> RefreshResult:
         """Bring one table to the newest (or pinned) state of its sources."""
         started, at = time.perf_counter(), self.clock.now()
+        if requested is RefreshMode.DIFFERENTIAL:
+            self._require_rules(table)
         edges = self.catalog.dependencies(table.id)
         heads = self._heads_or_error(table, edges, pins)
         if self._is_current(table, heads, requested):
@@ -133,6 +149,13 @@ class Engine:
                 took = (time.perf_counter() - started) * 1000
                 return RefreshResult(str(table.full_name), Action.NO_DATA, None, 0, 0, took, frontier, table.version)
         return _Refresh(self, table.id, heads, requested, started).run()
+
+    def _require_rules(self, table: StreamTable) -> None:
+        try:
+            compiled = self.compiled(table)
+        except FreshlakeError:
+            return  # the refresh will say what is wrong with the sources
+        require_differential(compiled, table.full_name)
 
     def _heads_or_error(self, table: StreamTable, edges: tuple[Dependency, ...], pins: Pins) -> dict[str, Position]:
         try:
@@ -161,6 +184,16 @@ class Engine:
         return unmoved and self._means_the_same(table)
 
 
+def require_differential(compiled: CompiledQuery, name: TableName) -> None:
+    """Refuse DIFFERENTIAL for a query that has no rules for it."""
+    if compiled.reasons:
+        raise NotDifferentiable(
+            f"the query of {name.short} cannot be refreshed differentially",
+            detail="; ".join(r.message for r in compiled.reasons),
+            hint=compiled.reasons[0].hint,
+        )
+
+
 def definition_of(table: StreamTable) -> Definition:
     """What the catalog keeps of a table's definition."""
     return Definition(table.definition_kind, table.defining_query, table.definition_reference)
@@ -181,6 +214,12 @@ def with_refresh_failure(engine: Engine, table: StreamTable, error: FreshlakeErr
         engine.catalog.release_lease(lease)
 
 
+def _defect(table: StreamTable, error: Exception) -> InternalError:
+    """What should not happen must not leave a refresh that looks as if it were still running."""
+    message = f"the refresh of {table.full_name.short} failed in a way that Freshlake did not expect"
+    return InternalError(message, detail=f"{type(error).__name__}: {error}")
+
+
 @dataclass
 class _Refresh:
     engine: Engine
@@ -197,9 +236,24 @@ class _Refresh:
         try:
             with keeper:
                 table = recover.adopt(self.engine, catalog.get_by_id(self.table_id), lease)
+                self.heads = self._not_behind(table)
                 return self._leased(table, lease)
         finally:
             catalog.release_lease(lease)
+
+    def _not_behind(self, table: StreamTable) -> Pins:
+        """The heads were taken before the lease: where another process has gone further since, its position counts."""
+        committed = (table.frontier or {}).get("sources", {})
+        heads = dict(self.heads)
+        for edge in self.engine.catalog.dependencies(table.id):
+            head, known = heads.get(edge.source_key), committed.get(edge.source_key)
+            done = Position.from_json(known) if known is not None else None
+            if head is None or done is None or head.table_id != done.table_id or head.version >= done.version:
+                continue
+            now = self.engine.source(edge).head()
+            if now.table_id == done.table_id and now.version >= done.version:
+                heads[edge.source_key] = done
+        return heads
 
     def _leased(self, table: StreamTable, lease: Lease) -> RefreshResult:
         engine = self.engine
@@ -207,21 +261,25 @@ class _Refresh:
         decision: Decision | None = None
         try:
             with translated(), engine.worker.counting() as count:
+                engine.worker.run_under(table.session_settings)
                 situation, spans, compiled = self._situation(table)
                 decision = choose(situation)
                 self._mark("triage")
                 done, decision = self._perform(table, lease, refresh.refresh_id, decision, spans, compiled)
-        except FreshlakeError as error:
+        except Exception as error:
+            known = error if isinstance(error, FreshlakeError) else _defect(table, error)
             engine.catalog.fail_refresh(
                 refresh.refresh_id,
-                error,
+                known,
                 max_consecutive_errors=engine.settings.max_consecutive_errors,
                 action=decision.action if decision else None,
                 fallback_reason=decision.reason if decision else None,
                 decision=dict(decision.inputs) if decision else None,
-                fatal=isinstance(error, SourceDropped),
+                fatal=isinstance(known, SourceDropped),
             )
-            raise
+            if known is error:
+                raise
+            raise known from error
         return commit.result(done, decision, count.jobs, (time.perf_counter() - self.started) * 1000, self.timings)
 
     def _mark(self, phase: str) -> None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -23,11 +25,12 @@ from freshlake.refresh.inputs import Inputs, SourceSpan, StoredNode
 from freshlake.refresh.worker import Worker
 from freshlake.sources.protocol import Position
 from freshlake.storage.identity import consolidate
-from freshlake.storage.netting import net, nettable
+from freshlake.storage.netting import distinct_values, net, nettable
 from freshlake.storage.relation import WEIGHT, Relation
 from freshlake.storage.scan import KeyFilter
 from freshlake.storage.table import FoldPoint
 
+_RESULT_SIZE = "spark.driver.maxResultSize"
 _MAX_NETTED = 200_000
 """Rows that are summed faster on the driver than by a shuffle."""
 _FEW_ROWS = 20_000
@@ -153,10 +156,9 @@ class Runner:
             relation = self.steps.get(hint.ref) or self.deltas.get(hint.ref)
             if relation is None or relation.arrow is None or hint.key not in relation.arrow.column_names:
                 continue
-            values = pc.unique(relation.arrow.column(hint.key))
-            if len(values) <= _MAX_HINT_VALUES:
-                known = tuple(values.drop_null().to_pylist())
-                filters.append(KeyFilter(hint.field, known, values.null_count > 0))
+            known = distinct_values(relation.arrow.column(hint.key), _MAX_HINT_VALUES)
+            if known is not None:
+                filters.append(KeyFilter(hint.field, *known))
         return filters
 
     # Evaluation ------------------------------------------------------------------------------------------------------
@@ -265,7 +267,12 @@ def collect_small(frame: DataFrame, settings: Settings, rows: int | None = None)
     """The rows as Arrow, or None when they are more than the driver may hold."""
     width = max(8, sum(_width(f.dataType) for f in frame.schema))
     most = max(1, min(rows or settings.driver_rows, settings.driver_rows, settings.driver_result_bytes // width))
-    table = frame.limit(most + 1).toArrow()
+    try:
+        table = frame.limit(most + 1).toArrow()
+    except (PySparkException, Py4JJavaError) as error:
+        if _RESULT_SIZE in str(error):  # rows wider than they looked: Spark keeps them
+            return None
+        raise
     return table if table.num_rows <= most and table.nbytes <= settings.driver_result_bytes else None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
@@ -18,7 +18,7 @@ from freshlake.refresh.compare import Difference, compare, same_small
 from freshlake.refresh.inputs import SMALL_ROWS, SourceSpan, are_small
 from freshlake.refresh.result import Verification
 from freshlake.refresh.spark_errors import translated
-from freshlake.sources.protocol import Position
+from freshlake.sources.protocol import Position, Source
 from freshlake.storage.layout import FoldPoint
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def verify(engine: Engine, table: StreamTable) -> Verification:
     compiled = engine.compiled(table)
     small = is_small(engine, table)
     engine.worker.size_for(small)
+    engine.worker.run_under(table.session_settings)
     with translated():
         opened, arrays = open_columns(compiled)
         kept = [c.field for c in compiled.root.visible if c.field not in opened]
@@ -74,6 +75,11 @@ def query_at(engine: Engine, table: StreamTable, compiled: CompiledQuery) -> Dat
     assert table.frontier is not None
     positions = {k: Position.from_json(v) for k, v in table.frontier["sources"].items()}
     edges = {e.source_key: e for e in engine.catalog.dependencies(table.id)}
+    return query_over(engine, compiled, {k: (engine.source(edges[k]), at) for k, at in positions.items() if k in edges})
+
+
+def query_over(engine: Engine, compiled: CompiledQuery, reads: Mapping[str, tuple[Source, Position]]) -> DataFrame:
+    """The query over its sources at given positions."""
     plan = transform(
         compiled.plan,
         lambda n: p.State(n.columns, n.source, n.fields, p.When.AFTER) if isinstance(n, p.Scan) else n,
@@ -82,8 +88,8 @@ def query_at(engine: Engine, table: StreamTable, compiled: CompiledQuery) -> Dat
     leaves = {}
     for leaf in walk(plan):
         if isinstance(leaf, p.State):
-            source = engine.source(edges[leaf.of])
-            leaves[leaf_key(leaf)] = source.snapshot(spark, positions[leaf.of], leaf.fields)
+            source, at = reads[leaf.of]
+            leaves[leaf_key(leaf)] = source.snapshot(spark, at, leaf.fields)
     frame = emit(plan, leaves, engine.worker.run_bridge, spark)
     by_name = {c.name: c.label for c in compiled.output}
     return frame.select(*(p.quote(n) for n in by_name)).toDF(*by_name.values())

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 from uuid import uuid4
 
 from pyspark.sql import SparkSession
@@ -25,6 +26,13 @@ PINNED_SETTINGS = (
     "spark.sql.session.collation.enabled",
 )
 """Settings that change what a query means: kept with the stream table as they were when it was created."""
+
+_EVALUATED = (
+    "spark.sql.mapKeyDedupPolicy",
+    "spark.sql.decimalOperations.allowPrecisionLoss",
+    "spark.sql.legacy.timeParserPolicy",
+)
+"""Those that expressions look up when they run; the others have had their effect once a query is analyzed."""
 
 SCHEMA = "freshlake.schema"
 """The schema in which a definition's unqualified names are looked up."""
@@ -58,6 +66,7 @@ class Worker:
     # What the sessions are set to: every setting is a round trip, and most refreshes are like the one before.
     _small: bool | None = None
     _few_rows: bool = False
+    _evaluated: Mapping[str, Any] | None = None
 
     @classmethod
     def start(cls, spark: SparkSession) -> Worker:
@@ -66,12 +75,18 @@ class Worker:
             running.conf.set(key, value)
         return cls(binding, running, Bridge(binding), Bridge(running))
 
-    def pin(self, settings: Mapping[str, str]) -> None:
-        """Analyze under these settings, and under Spark's own for what is not named."""
-        for key in PINNED_SETTINGS:
-            if key in settings:
-                self.binding.conf.set(key, settings[key])
-        self.binding.catalog.setCurrentDatabase(settings.get(SCHEMA, "default"))
+    def pin(self, settings: Mapping[str, Any]) -> None:
+        """Analyze under these settings, and under the session's own for what is not named."""
+        _set(self.binding, PINNED_SETTINGS, settings)
+        self.binding.catalog.setCurrentDatabase(str(settings.get(SCHEMA, "default")))
+
+    def run_under(self, settings: Mapping[str, Any]) -> None:
+        """Run what comes next under these settings."""
+        wanted = {key: settings[key] for key in _EVALUATED if key in settings}
+        if wanted != self._evaluated:
+            self._evaluated = None
+            _set(self.running, _EVALUATED, wanted)
+            self._evaluated = wanted
 
     def size_for(self, small: bool) -> None:
         """Small work runs without adaptive execution and in one partition: fewer jobs and no shuffle."""
@@ -119,3 +134,11 @@ class JobCount:
 def pinned_settings(spark: SparkSession) -> dict[str, str]:
     found = ((key, spark.conf.get(key, None)) for key in PINNED_SETTINGS)
     return {key: value for key, value in found if value is not None} | {SCHEMA: spark.catalog.currentDatabase()}
+
+
+def _set(session: SparkSession, keys: Iterable[str], values: Mapping[str, Any]) -> None:
+    for key in keys:
+        if key in values:
+            session.conf.set(key, str(values[key]))
+        else:
+            session.conf.unset(key)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 from freshlake.catalog.enums import RefreshMode, RefreshStatus, Status
@@ -68,6 +69,24 @@ class SourceInfo:
     problem: str | None
 
 
+class Severity(StrEnum):
+    """How bad a finding is, worst first."""
+
+    ERROR = "ERROR"
+    WARNING = "WARNING"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that a person should act on."""
+
+    severity: Severity
+    code: str
+    name: str
+    message: str
+    hint: str
+
+
 @dataclass(frozen=True)
 class Validation:
     differential: bool
@@ -111,7 +130,7 @@ class Report:
                     is_populated=t.is_populated,
                     rows=t.row_count,
                     version=max(t.version, 0),
-                    unfolded_versions=max(t.version, 0) - (t.folded_version or 0),
+                    unfolded_versions=unfolded_versions(t),
                     depends_on=tuple(e.source_name for e in catalog.dependencies(t.id)),
                 )
             )
@@ -198,6 +217,11 @@ class Report:
             columns=tuple((f.name, f.dataType.simpleString()) for f in schema),
             sources=tuple(s.name or s.path for s in compiled.sources),
         )
+
+
+def unfolded_versions(table: StreamTable) -> int:
+    """Versions that are in the log and not in the base."""
+    return max(table.version, 0) - (table.folded_version or 0)
 
 
 def _record(r: Refresh, name: str) -> RefreshRecord:

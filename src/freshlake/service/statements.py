@@ -46,6 +46,8 @@ def _show(fl: Freshlake, statement: Any) -> Iterable[Any] | None:
     match statement:
         case s.ShowStreamTables():
             return fl.status()
+        case s.ShowHealth():
+            return fl.health()
         case s.ShowHistory(name):
             return fl.history(name)
         case s.ExplainStreamTable(name):

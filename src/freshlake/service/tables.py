@@ -17,7 +17,6 @@ from freshlake.errors import (
     AlreadyExists,
     FreshlakeError,
     InvalidArgument,
-    NotDifferentiable,
     StreamTableInUse,
     TableNotFound,
 )
@@ -25,7 +24,7 @@ from freshlake.refresh import commit
 from freshlake.refresh.choose import Decision
 from freshlake.refresh.definition import Builder, Definition, define
 from freshlake.refresh.edges import check_acyclic, edges_of, graph
-from freshlake.refresh.engine import Engine
+from freshlake.refresh.engine import Engine, require_differential
 from freshlake.refresh.recover import Heartbeat, adopt
 from freshlake.refresh.spark_errors import translated
 from freshlake.refresh.worker import pinned_settings
@@ -141,12 +140,8 @@ class Tables:
             raise AlreadyExists(f"a table or view named {target.short} already exists", hint="choose another name")
 
     def _check_mode(self, target: TableName, mode: RefreshMode, compiled: CompiledQuery) -> None:
-        if mode is RefreshMode.DIFFERENTIAL and compiled.reasons:
-            raise NotDifferentiable(
-                f"the query of {target.short} cannot be refreshed differentially",
-                detail="; ".join(r.message for r in compiled.reasons),
-                hint=compiled.reasons[0].hint,
-            )
+        if mode is RefreshMode.DIFFERENTIAL:
+            require_differential(compiled, target)
 
     def graph(self) -> Graph:
         return graph(self.engine.catalog)

@@ -96,6 +96,9 @@ class Source(Protocol):
     def row_count(self, at: Position) -> int | None:
         """The number of rows, if the metadata knows it."""
 
+    def seen_by_spark(self, at: Position) -> Position:
+        """What plain Spark reads by the source's name when its newest position is `at`."""
+
     def snapshot(
         self, spark: SparkSession, at: Position, columns: Sequence[str] | None = None, keys: Sequence[KeyFilter] = ()
     ) -> DataFrame:

@@ -73,6 +73,11 @@ class StreamTableSource:
         table = self._table()
         return table.row_count
 
+    def seen_by_spark(self, at: Position) -> Position:
+        """Its base, as it was last folded."""
+        table = self._table()
+        return Position(at.table_id, self._fold(table, _generation(at), table.version).folded_version, at.fingerprint)
+
     def snapshot(
         self, spark: SparkSession, at: Position, columns: Sequence[str] | None = None, keys: Sequence[KeyFilter] = ()
     ) -> DataFrame:

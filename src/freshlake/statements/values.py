@@ -96,6 +96,11 @@ class ShowStreamTables:
 
 
 @dataclass(frozen=True)
+class ShowHealth:
+    """SHOW STREAM TABLE HEALTH."""
+
+
+@dataclass(frozen=True)
 class ShowHistory:
     """SHOW STREAM TABLE HISTORY."""
 
@@ -135,6 +140,7 @@ Statement = (
     | RefreshStreamTable
     | RefreshAllStreamTables
     | ShowStreamTables
+    | ShowHealth
     | ShowHistory
     | ExplainStreamTable
     | VerifyStreamTable

@@ -28,8 +28,8 @@ def changes(
     rows = log_rows(spark, log, stored, after, upto, limits)
     if rows.is_empty:
         return Relation.empty(_weighted_columns(stored, columns))
-    if len(columns) == len(stored) and upto - after == 1:
-        return rows  # a batch is consolidated when it is appended
+    if len(columns) == len(stored) and upto - after == 1 and not rows.insert_only:
+        return rows  # a batch is consolidated when it is appended, unless it only adds rows
     return consolidated(spark, rows, _weighted_columns(stored, columns))
 
 

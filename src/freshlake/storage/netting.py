@@ -81,13 +81,23 @@ def key_filters(table: pa.Table, schema: StructType) -> list[KeyFilter]:
     """What the statistics of a file must allow for it to hold one of these rows."""
     filters = []
     for field in schema:
-        values = pc.unique(table.column(field.name)) if not pa.types.is_nested(table.field(field.name).type) else None
-        if values is None or len(values) > _MAX_KEYS or not prunable(field, ()):
-            continue
-        present = _python_values(values.drop_null())
-        if present is not None:
-            filters.append(KeyFilter(field.name, tuple(present), values.null_count > 0))
+        known = distinct_values(table.column(field.name), _MAX_KEYS) if prunable(field, ()) else None
+        if known is not None:
+            filters.append(KeyFilter(field.name, *known))
     return filters
+
+
+def distinct_values(column: pa.ChunkedArray, most: int) -> tuple[tuple[Any, ...], bool] | None:
+    """The values of a column, and whether NULL is among them; None if they are too many or Python cannot hold them."""
+    if pa.types.is_nested(column.type):
+        return None
+    values = pc.unique(column)
+    if len(values) > most:
+        return None
+    try:
+        return tuple(values.drop_null().to_pylist()), values.null_count > 0
+    except (ValueError, OverflowError):  # beyond what Python's dates can hold
+        return None
 
 
 def _one_nan(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -98,10 +108,3 @@ def _one_nan(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _repeated(weights: list[int]) -> list[int]:
     return [index for index, weight in enumerate(weights) for _ in range(weight)]
-
-
-def _python_values(values: pa.Array) -> list[Any] | None:
-    try:
-        return list(values.to_pylist())
-    except (ValueError, OverflowError):  # beyond what Python's dates can hold
-        return None

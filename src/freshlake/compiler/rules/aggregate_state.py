@@ -72,7 +72,9 @@ def _with_net_weights(prepared: p.Plan, aggregate: p.Aggregate, extrema: list[p.
     keys = [p.quote(k.name) for k in aggregate.keys]
     nets = []
     for call in extrema:
-        by = ", ".join([*keys, value(call)])
+        # 0.0 and -0.0 are equal, but not the same
+        signed = [f"cast({value(call)} as string)"] if call.type in ("float", "double") else []
+        by = ", ".join([*keys, value(call), *signed])
         nets.append(p.Item(f"__fl_e{call.slot}", p.text(f"sum({p.WEIGHT}) over (partition by {by})")))
     return p.project(prepared, p.passing(prepared, *nets))
 

@@ -104,6 +104,10 @@ class DeltaSource:
         """The number of rows, if the metadata knows it."""
         return self._open(at).rows
 
+    def seen_by_spark(self, at: Position) -> Position:
+        """A Delta table has one state."""
+        return at
+
     def snapshot(
         self, spark: SparkSession, at: Position, columns: Sequence[str] | None = None, keys: Sequence[KeyFilter] = ()
     ) -> DataFrame:
@@ -149,7 +153,7 @@ class DeltaSource:
             return read_changes(spark, net, after.schema, columns, on_driver)
         except FileNotFoundError as error:  # removed since it was looked for
             raise self._lost(str(error)) from error
-        except pa.ArrowInvalid as error:
+        except (OSError, pa.ArrowException) as error:
             raise SourceUnreadable(f"a file of source {self.name} is damaged", detail=str(error)) from error
 
     def _readable_alone(

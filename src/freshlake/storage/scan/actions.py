@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from freshlake.errors import SourceUnreadable
+
 
 @dataclass(frozen=True)
 class DeletionVector:
@@ -70,7 +72,10 @@ class Commit:
 
 def parse(version: int, content: bytes) -> Commit:
     """A commit from its JSON lines."""
-    actions = [json.loads(line) for line in content.splitlines() if line.strip()]
+    try:
+        actions = [json.loads(line) for line in content.splitlines() if line.strip()]
+    except ValueError as error:
+        raise SourceUnreadable(f"commit {version} of a transaction log is damaged", detail=str(error)) from error
     info: Mapping[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
     return Commit(
         version,
