@@ -4,7 +4,7 @@ PY := .venv/bin/python
 N ?= 500
 BENCH ?= quick
 
-.PHONY: help setup demo test check lint types imports pytest fuzz bench docs clean
+.PHONY: help setup demo test check lint types imports pytest slow fuzz bench docs clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  \033[1mmake %-7s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,9 +28,12 @@ types: ## mypy --strict
 imports:
 	.venv/bin/lint-imports
 
-# Two workers, each with a Spark of its own; a file's tests stay together, since they share a lake.
+# Two workers, each with a Spark of its own; a file's tests stay together, since they share a lake. See also `slow`.
 pytest:
-	$(PY) -m pytest -n 2 --dist loadfile $(ARGS)
+	$(PY) -m pytest -n 2 --dist loadfile -m "not slow" $(ARGS)
+
+slow: setup ## tests that take minutes each: the command, several processes, a standalone cluster
+	$(PY) -m pytest -m slow $(ARGS)
 
 fuzz: setup ## N random query and change histories against recomputation (N=500)
 	$(PY) -m tests.property.fuzz --count $(N)

@@ -8,6 +8,9 @@ from pyspark.sql import SparkSession
 from tests.property.case import Round, Script
 from tests.property.play import Play
 
+# All cases are played in one fixture, which is charged to the first of them.
+pytestmark = pytest.mark.timeout(1800)
+
 SETUP = (
     "CREATE TABLE o (id INT, k INT, g STRING, amount DECIMAL(10,2), d DOUBLE, note STRING) USING delta",
     "CREATE TABLE p (k INT, name STRING, region STRING, hobby STRING) USING delta "

@@ -10,9 +10,14 @@ _PYSPARK_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 def silence_spark() -> None:
-    """PySpark writes a failed query with its JVM stack to stderr, beside raising it; raising is enough."""
+    """PySpark writes a failed query with its JVM stack to stderr, and Py4J an interrupted one; raising is enough."""
     for name in _PYSPARK_LOGGERS:
         logging.getLogger(name).disabled = True
+    logging.getLogger().addFilter(_not_from_py4j)
+
+
+def _not_from_py4j(record: logging.LogRecord) -> bool:
+    return "py4j" not in record.pathname
 
 
 def as_freshlake_error(error: Exception) -> FreshlakeError:

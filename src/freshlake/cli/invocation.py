@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -54,6 +54,22 @@ def require_choice(names: list[str] | None, everything: bool) -> None:
     """Names or --all, not both and not neither: said before anything is opened."""
     if everything == bool(names):
         raise typer.BadParameter("give names of stream tables, or --all")
+
+
+def one_by_one(
+    run: Invocation, names: Sequence[str], doing: str, work: Callable[[str], Any], columns: Sequence[str]
+) -> list[Any]:
+    """Work on tables in turn; when one fails, what was done before it is shown all the same."""
+    done: list[Any] = []
+    try:
+        for name in names:
+            with run.terminal.working(f"{doing} {name}"):
+                done.append(work(name))
+    except Exception:
+        if done:
+            run.terminal.records(done, columns, "")
+        raise
+    return done
 
 
 def chosen(fl: Freshlake, names: list[str] | None) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from freshlake.cli.arguments import All, Name, Names, QueryFile, QueryText, required_query
-from freshlake.cli.invocation import Invocation, chosen, invocation, require_choice
+from freshlake.cli.invocation import Invocation, chosen, invocation, one_by_one, require_choice
 from freshlake.cli.plain import plain
 
 STATUS = (
@@ -115,10 +115,7 @@ def verify(context: typer.Context, names: Names = None, everything: All = False)
     run = invocation(context)
     require_choice(names, everything)
     with run.open() as fl:
-        found = []
-        for name in chosen(fl, names):
-            with run.terminal.working(f"verifying {name}"):
-                found.append(fl.verify(name))
+        found = one_by_one(run, chosen(fl, names), "verifying", fl.verify, VERIFIED)
     run.terminal.records(found, VERIFIED, "no stream tables to verify")
     different = [answer for answer in found if not answer.equal]
     if different:

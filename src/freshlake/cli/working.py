@@ -11,7 +11,7 @@ import typer
 from freshlake.cli.arguments import All, Name, Names, QueryFile, QueryText, required_query
 from freshlake.cli.define import ModeOption
 from freshlake.cli.failure import as_freshlake_error
-from freshlake.cli.invocation import Invocation, chosen, invocation, require_choice
+from freshlake.cli.invocation import Invocation, chosen, invocation, one_by_one, require_choice
 from freshlake.cli.script import statements
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ def sql(context: typer.Context, query: QueryText = None, file: QueryFile = None,
     """Run SQL: Spark SQL, and statements such as CREATE STREAM TABLE; several are separated by semicolons."""
     run = invocation(context)
     script = statements(str(required_query(query, file)))
+    if not script:
+        raise typer.BadParameter("there is no statement to run")
     with run.open(create=True) as fl:
         for number, statement in enumerate(script, 1):
             with _located(number, len(script)):
@@ -74,10 +76,7 @@ def refresh(context: typer.Context, names: Names = None, everything: All = False
             with run.terminal.working("refreshing all stream tables"):
                 done = fl.refresh_all()
         else:
-            done = []
-            for name in names or []:
-                with run.terminal.working(f"refreshing {name}"):
-                    done.append(fl.refresh(name, mode=mode))
+            done = one_by_one(run, names or [], "refreshing", lambda name: fl.refresh(name, mode=mode), REFRESHED)
     run.terminal.records(done, REFRESHED, "no stream tables to refresh")
 
 
@@ -86,10 +85,7 @@ def fold(context: typer.Context, names: Names = None, everything: All = False) -
     run = invocation(context)
     require_choice(names, everything)
     with run.open() as fl:
-        done = []
-        for name in chosen(fl, names):
-            with run.terminal.working(f"folding {name}"):
-                done.append(fl.fold(name))
+        done = one_by_one(run, chosen(fl, names), "folding", fl.fold, FOLDED)
     run.terminal.records(done, FOLDED, "no stream tables to fold")
 
 

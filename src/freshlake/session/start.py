@@ -65,6 +65,8 @@ def tuning() -> dict[str, str]:
         "spark.databricks.delta.snapshotPartitions": "2",
         # Freshlake hands Spark explicit file lists; a job to list them would cost more than the read.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
+        # VACUUM lists files in this many tasks, by default 10,000 however few the files are.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(4 * cores()),
         # Delta's SQL parser otherwise breaks spark.sql(query, args=...).
         "spark.sql.legacy.parameterSubstitution.constantsOnly": "true",
     }
