@@ -134,7 +134,7 @@ def _join_forgets_the_other_weight() -> list[Patch]:
 
 
 def _insert_only_is_claimed_for_every_change() -> list[Patch]:
-    return [_attr(derive, "_only_adds", lambda node, *_: node.aggregate is None)]
+    return [_attr(derive, "_only_adds", lambda node, *_: node.operator is None)]
 
 
 def _flattening_loses_a_condition() -> list[Patch]:

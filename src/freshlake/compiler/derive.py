@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from freshlake.compiler import plan as p
 from freshlake.compiler.program import Applied, RefreshProgram, Step, StepKind
-from freshlake.compiler.rules import RULES
-from freshlake.compiler.rules.aggregate import node_delta, node_rows
+from freshlake.compiler.rules import RULES, STORED
 from freshlake.compiler.rules.weights import COLUMN, negate, weighted
 from freshlake.compiler.split import Node
 from freshlake.compiler.walk import is_at_hand, sources
@@ -42,7 +41,7 @@ def full(nodes: tuple[Node, ...], replaced: bool) -> RefreshProgram:
     builder = _Builder({n.id: n for n in nodes}, set())
     builder.recomputing = True
     for node in nodes:
-        rows = node_rows(node, builder) if node.aggregate else _rows_of(node, builder)
+        rows = STORED[type(node.operator)].rows(node, builder) if node.operator else _rows_of(node, builder)
         if not replaced:
             builder.finish(node, rows, consolidated=True)
             continue
@@ -54,17 +53,19 @@ def full(nodes: tuple[Node, ...], replaced: bool) -> RefreshProgram:
 
 def _only_adds(node: Node, changed: set[str], insert_only: set[str]) -> bool:
     """No entry of the change removes a row; a join of two changed inputs subtracts one to get its before-state."""
-    if node.aggregate is not None or not sources(node.plan) & changed <= insert_only:
+    if node.operator is not None or not sources(node.plan) & changed <= insert_only:
         return False
     joins = (n for n in walk(node.plan) if isinstance(n, p.InnerJoin))
     return all(sum(bool(sources(c) & changed) for c in join.inputs) <= 1 for join in joins)
 
 
 def _delta_of(node: Node, builder: _Builder) -> p.Plan | None:
-    if node.aggregate is not None:
-        change = node_delta(node, builder)
+    if node.operator is not None:
+        rule = STORED[type(node.operator)]
+        change = rule.delta(node, builder)
         if change is not None:
-            builder.note(node.aggregate, f"aggregate ({node.tier})", f"node {node.id or 'root'}")
+            name = f"{rule.name} ({node.tier})" if node.tier else rule.name
+            builder.note(node.operator, name, f"node {node.id or 'root'}")
         return change
     change = builder.delta(node.plan)
     if change is None:

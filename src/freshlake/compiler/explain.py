@@ -11,7 +11,7 @@ from freshlake.compiler import plan as p
 from freshlake.compiler.compile import CompiledQuery
 from freshlake.compiler.derive import Changed
 from freshlake.compiler.program import RefreshProgram
-from freshlake.compiler.rules import RULES
+from freshlake.compiler.rules import RULES, STORED
 from freshlake.compiler.split import Node
 from freshlake.compiler.sql import to_sql
 
@@ -60,9 +60,8 @@ def explain(compiled: CompiledQuery, subject: str, query: str, facts: dict[str, 
 
 def tree(plan: p.Plan, depth: int = 0) -> Iterator[str]:
     """The operator tree, one line each, with the rule that differentiates it."""
-    rule = RULES.get(type(plan))
-    name = rule.name if rule else ("aggregate" if isinstance(plan, p.Aggregate) else "no rule")
-    yield f"{'  ' * depth}{_operator(plan)}  [{name}]"
+    rule = RULES.get(type(plan)) or STORED.get(type(plan))
+    yield f"{'  ' * depth}{_operator(plan)}  [{rule.name if rule else 'no rule'}]"
     for child in plan.children:
         yield from tree(child, depth + 1)
 

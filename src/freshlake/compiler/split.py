@@ -26,12 +26,12 @@ class StoredColumn:
 
 @dataclass(frozen=True)
 class Node:
-    """A stored relation. `aggregate` is set when the node's operator is an aggregate under the projections `above`."""
+    """A stored relation. `operator` is set where it is non-linear; it is stored under the projections `above` it."""
 
     id: str
     plan: p.Plan
     columns: tuple[StoredColumn, ...]
-    aggregate: p.Aggregate | None = None
+    operator: p.Plan | None = None
     above: tuple[p.Project, ...] = ()
     tier: Tier | None = None
 

@@ -1,5 +1,6 @@
-"""One file per operator; RULES says which rule differentiates which operator."""
+"""One file per operator: RULES says which rule differentiates which operator, STORED which ones are stored nodes."""
 
+from freshlake.compiler.rules.aggregate import AGGREGATE
 from freshlake.compiler.rules.filter import FILTER
 from freshlake.compiler.rules.inner_join import INNER_JOIN
 from freshlake.compiler.rules.node import NODE
@@ -9,4 +10,6 @@ from freshlake.compiler.rules.union_all import UNION_ALL
 
 RULES = {rule.operator: rule for rule in (SCAN, NODE, FILTER, PROJECT, UNION_ALL, INNER_JOIN)}
 
-__all__ = ["RULES"]
+STORED = {rule.operator: rule for rule in (AGGREGATE,)}
+
+__all__ = ["RULES", "STORED"]

@@ -9,30 +9,20 @@ What is subtracted is always what is stored, so ties and float sums never leave 
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from freshlake.compiler import plan as p
 from freshlake.compiler.aggregates import Tier, state_columns
 from freshlake.compiler.restrict import restrict
 from freshlake.compiler.rules import aggregate_state as state
-from freshlake.compiler.rules.rule import Derive
-from freshlake.compiler.rules.weights import COLUMN, negate, union, weighted
+from freshlake.compiler.rules.rule import Build, NodeRule
+from freshlake.compiler.rules.stored import difference, looked_up, shown
+from freshlake.compiler.rules.weights import union
 from freshlake.compiler.split import Node
 from freshlake.compiler.walk import is_at_hand, origin
 
 
-class Build(Derive, Protocol):
-    """Deriving a stored node may also read what it stores and add steps."""
-
-    def stored(self, node: Node) -> p.Plan: ...
-
-    def select(self, plan: p.Plan, flag: str, purpose: str) -> p.Plan: ...
-
-
-def node_delta(node: Node, build: Build) -> p.Plan | None:
-    """The weighted change of the node's stored rows."""
-    aggregate = node.aggregate
-    assert aggregate is not None
+def _delta(node: Node, build: Build) -> p.Plan | None:
+    aggregate = node.operator
+    assert isinstance(aggregate, p.Aggregate)
     change = build.delta(aggregate.child)
     if change is None:
         return None
@@ -41,21 +31,20 @@ def node_delta(node: Node, build: Build) -> p.Plan | None:
     groups, touched = state.change_of_state(aggregate, change), _keys_at_hand(aggregate, change)
     if touched is None:
         groups = touched = build.share(groups, "change of the groups' state")
-    old = build.share(_restricted(build.stored(node), touched, aggregate), "stored rows of those groups")
+    old = build.share(looked_up(build.stored(node), touched, _key_names(aggregate)), "stored rows of those groups")
     if node.tier is Tier.ALGEBRAIC:
         merged = state.merged_sums(aggregate, union([_states(aggregate, old), _states(aggregate, groups)]))
-        return _difference(node, state.finished(aggregate, merged), old)
+        return difference(node, state.finished(aggregate, merged), old)
     return _extremum(node, aggregate, groups, old, build)
 
 
-def node_rows(node: Node, build: Build) -> p.Plan:
-    """The node's stored rows computed from scratch."""
-    aggregate = node.aggregate
-    assert aggregate is not None
+def _rows(node: Node, build: Build) -> p.Plan:
+    aggregate = node.operator
+    assert isinstance(aggregate, p.Aggregate)
     child = build.after(aggregate.child)
     if node.tier is Tier.RECOMPUTE:
-        return _shown(node, aggregate.with_children((child,)))
-    return _shown(node, state.finished(aggregate, state.whole_state(aggregate, child)))
+        return shown(node, aggregate.with_children((child,)))
+    return shown(node, state.finished(aggregate, state.whole_state(aggregate, child)))
 
 
 def _keys_at_hand(aggregate: p.Aggregate, change: p.Plan) -> p.Plan | None:
@@ -67,17 +56,17 @@ def _keys_at_hand(aggregate: p.Aggregate, change: p.Plan) -> p.Plan | None:
 
 
 def _recompute(node: Node, aggregate: p.Aggregate, change: p.Plan, build: Build) -> p.Plan:
-    keys = tuple(k.name for k in aggregate.keys)
+    keys = _key_names(aggregate)
     groups = _keys_at_hand(aggregate, change) if keys else None
     if keys and groups is None:
         rows = p.project(change, aggregate.keys, aggregate.columns)
         groups = build.share(p.Group(aggregate.columns[: len(keys)], rows, keys, ()), "groups that the change touches")
-    old = build.share(_restricted(build.stored(node), groups, aggregate), "stored rows of those groups")
+    old = build.share(looked_up(build.stored(node), groups, _key_names(aggregate)), "stored rows of those groups")
     new = aggregate.with_children((_child_of(aggregate, groups, build),))
     if groups is not None:
         # a lookup may return more groups than asked for; of those that are not computed again nothing may be removed
         old = p.SemiJoin(old.columns, (old, groups), tuple((k, k) for k in keys))
-    return _difference(node, _keyed(aggregate, new), old)
+    return difference(node, _keyed(aggregate, new), old)
 
 
 def _keyed(aggregate: p.Aggregate, new: p.Plan) -> p.Plan:
@@ -94,14 +83,8 @@ def _child_of(aggregate: p.Aggregate, groups: p.Plan | None, build: Build) -> p.
     return wide if groups is None else restrict(wide, groups, [(k.name, k.name) for k in aggregate.keys])
 
 
-def _restricted(stored: p.Plan, groups: p.Plan | None, aggregate: p.Aggregate) -> p.Plan:
-    pairs = [(k.name, k.name) for k in aggregate.keys]
-    if groups is None or not pairs:
-        return stored
-    restricted = restrict(stored, groups, pairs)
-    assert isinstance(restricted, p.SemiJoin)
-    inner = restricted.inputs[0]
-    return inner if isinstance(inner, p.SemiJoin) else restricted
+def _key_names(aggregate: p.Aggregate) -> tuple[str, ...]:
+    return tuple(k.name for k in aggregate.keys)
 
 
 def _states(aggregate: p.Aggregate, rows: p.Plan) -> p.Plan:
@@ -118,7 +101,7 @@ def _extremum(node: Node, aggregate: p.Aggregate, groups: p.Plan, old: p.Plan, b
     if not aggregate.keys:
         again = _only_if(stale, again)
     new = union([_states(aggregate, fresh), _states(aggregate, again)])
-    return _difference(node, state.finished(aggregate, new), old)
+    return difference(node, state.finished(aggregate, new), old)
 
 
 def _only_if(stale: p.Plan, again: p.Plan) -> p.Plan:
@@ -166,20 +149,4 @@ def _merged_extrema(aggregate: p.Aggregate, extrema: list[p.Call], groups: p.Pla
     return p.project(merged, items, known)
 
 
-def _difference(node: Node, new: p.Plan, old: p.Plan) -> p.Plan:
-    names = tuple(c.name for c in node.columns)
-    shown = p.project(_shown(node, new), tuple(p.Item(n) for n in names), node.output)
-    stored = p.project(old, tuple(p.Item(n) for n in names), node.output)
-    return p.Union((*node.output, COLUMN), (weighted(shown), negate(stored)))
-
-
-def _shown(node: Node, rows: p.Plan) -> p.Plan:
-    """Apply the projections above the aggregate, hidden columns carried along."""
-    for above in reversed(node.above):
-        own = {i.name for i in above.items}
-        hidden = tuple(p.Item(n) for n in node.hidden if n not in own)
-        rows = p.project(rows, (*above.items, *hidden), (*above.columns, *node.output))
-    return p.project(rows, tuple(p.Item(c.name) for c in node.columns), node.output)
-
-
-__all__ = ["Build", "node_delta", "node_rows"]
+AGGREGATE = NodeRule("aggregate", p.Aggregate, _delta, _rows, "Δγ(X) = γ(X₁)|K − stored|K")

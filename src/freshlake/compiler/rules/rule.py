@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from freshlake.compiler import plan as p
+from freshlake.compiler.split import Node
 
 
 class Linearity(StrEnum):
@@ -42,4 +43,29 @@ class Rule:
     operator: type[p.Plan]
     delta: Callable[[Any, Derive], p.Plan | None]
     linearity: Linearity
+    law: str
+
+
+class Build(Derive, Protocol):
+    """Deriving a stored node may also read what it stores and add steps."""
+
+    def stored(self, node: Node) -> p.Plan:
+        """The node's rows as they were stored by the refresh before."""
+        ...
+
+    def select(self, plan: p.Plan, flag: str, purpose: str) -> p.Plan:
+        """The rows of an earlier step whose flag is true; a step of its own, so that later ones know if it is empty."""
+        ...
+
+
+@dataclass(frozen=True)
+class NodeRule:
+    """How an operator that needs its own old output is maintained as a stored node."""
+
+    name: str
+    operator: type[p.Plan]
+    delta: Callable[[Node, Build], p.Plan | None]
+    """The weighted change of the node's stored rows."""
+    rows: Callable[[Node, Build], p.Plan]
+    """The node's stored rows computed from scratch."""
     law: str
