@@ -45,6 +45,12 @@ class Settings(BaseSettings):
     driver_rows: Annotated[
         int, Field(ge=1, le=100_000_000, description="Most rows that may come to the driver; more goes by Spark.")
     ] = 1_000_000
+    driver_cache_bytes: Annotated[
+        int,
+        Field(
+            ge=0, le=65_536 * _MIB, description="Memory for columns that refreshes search for keys; 0 = none is kept."
+        ),
+    ] = 256 * _MIB
     lease_seconds: Annotated[
         int, Field(ge=1, le=3_600, description="How long a silent worker keeps a table before another may take it.")
     ] = 60

@@ -40,6 +40,7 @@ from freshlake.service.report import (
 from freshlake.service.rounds import Rounds
 from freshlake.service.sql import Sql
 from freshlake.service.tables import Tables
+from freshlake.storage.scan import KEPT
 
 
 def connect(
@@ -67,6 +68,7 @@ def connect(
     except BaseException:
         catalog.close()
         raise
+    KEPT.resize(chosen.driver_cache_bytes)
     engine = Engine(catalog, layout, own, chosen, clock or SystemClock())
     return Freshlake(engine, embedded=spark is None)
 

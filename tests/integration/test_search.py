@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from freshlake.storage.relation import local_frame
-from freshlake.storage.scan import KeyFilter, Snapshot, open_snapshot, read
+from freshlake.storage.scan import KEPT, KeyFilter, Snapshot, open_snapshot, read
 from freshlake.storage.scan.search import search
 from tests.bags import assert_same_bag
 
@@ -17,6 +18,16 @@ _COLUMNS = "id BIGINT, k INT, s STRING, d DECIMAL(20,2), p INT"
 _DRAWN = f"""SELECT id, nullif(cast(pmod(xxhash64(id), 5000) AS INT), 0),
     if(id % 7 = 0, NULL, concat('s', id % 100)), cast(id AS DECIMAL(20,2)) / 3, cast(id % 3 AS INT)
     FROM range(0, {ROWS}, 1, 2)"""
+
+
+@pytest.fixture(autouse=True)
+def memory() -> Iterator[None]:
+    """Every test begins with nothing kept, and leaves the memory as large as it was."""
+    limit = KEPT.limit
+    KEPT.resize(0)
+    KEPT.resize(limit)
+    yield
+    KEPT.resize(limit)
 
 
 @pytest.fixture(scope="module", params=["plain", "partitioned", "renamed", "with deleted rows"])
@@ -58,8 +69,12 @@ def test_the_same_rows_as_spark(
 ) -> None:
     condition = condition or f"id IN ({', '.join(map(str, keys[0].values))})"
     expected = read(spark, snapshot).where(condition)
+    KEPT.resize(0)
     found = search(snapshot, None, keys)
     assert found is not None
+    KEPT.resize(64 * 1024 * 1024)
+    for _ in range(2):  # read into memory, then found there
+        assert search(snapshot, None, keys) == found
     assert_same_bag(local_frame(spark, found, expected.schema), expected)
     for columns in (["s", "id"], ["p"], ["k"]):
         narrow = search(snapshot, columns, keys)

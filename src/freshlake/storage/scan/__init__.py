@@ -3,11 +3,13 @@
 from freshlake.storage.scan.driver import NotDriverReadable, driver_readable, read_arrow, read_places
 from freshlake.storage.scan.file_list import read_files
 from freshlake.storage.scan.files import DataFile, KeyFilter, Snapshot
+from freshlake.storage.scan.kept import KEPT
 from freshlake.storage.scan.open import open_snapshot
 from freshlake.storage.scan.prune import prune
 from freshlake.storage.scan.read import read
 
 __all__ = [
+    "KEPT",
     "DataFile",
     "KeyFilter",
     "NotDriverReadable",

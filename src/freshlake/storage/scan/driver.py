@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,6 +33,7 @@ from pyspark.sql.types import (
 from freshlake.storage.relation import arrow_schema
 from freshlake.storage.scan.columns import chosen, is_char, physical_name
 from freshlake.storage.scan.files import DataFile
+from freshlake.storage.scan.kept import KEPT
 from freshlake.storage.scan.paths import is_local
 
 _ATOMIC = (
@@ -74,12 +76,12 @@ def find_places(
 ) -> tuple[pa.Array, pa.Table]:
     """The rows that pass a test of some columns: their ascending positions and those columns.
 
-    Few rows of the file are in memory at a time.
+    What is tested stays in memory for the next search, or else few rows of the file are there at a time.
     """
     places, rows, first = [pa.array([], pa.int64())], [arrow_schema(tested).empty_table()], 0
     with _opened(file) as parquet:
         present = _present(parquet, file, tested, partition_columns)
-        for batch in parquet.iter_batches(_BATCH_ROWS, columns=present):
+        for batch in _kept(parquet, file, present) or parquet.iter_batches(_BATCH_ROWS, columns=present):
             values = _as_wanted(file, tested, partition_columns, batch, batch.num_rows)
             passed = pc.indices_nonzero(test(values)).cast(pa.int64())
             if len(passed):
@@ -93,11 +95,37 @@ def find_places(
     return found.filter(there), having.filter(there)
 
 
+def _kept(parquet: pq.ParquetFile, file: DataFile, columns: list[str]) -> list[pa.Table]:
+    """The columns as one table that stays in memory; none where they are too large for that."""
+    if not KEPT.fits(parquet.metadata.num_rows, len(columns)):
+        return []
+    return [KEPT.read(file.path, columns, lambda missing: parquet.read(columns=missing))]
+
+
 def read_places(
     file: DataFile, places: pa.Array, wanted: StructType, partition_columns: Sequence[str] = ()
 ) -> pa.Table:
     """The rows at the given positions of a file, which are ascending; other row groups are not read."""
     return _read_file(file, wanted, partition_columns, places)
+
+
+def complete_places(
+    file: DataFile, places: pa.Array, wanted: StructType, partition_columns: Sequence[str] = ()
+) -> pa.Table:
+    """As `read_places`, for rows that a search found: their columns stay in memory as well, if they can."""
+    with _opened(file) as parquet:
+        present = _present(parquet, file, wanted, partition_columns)
+        kept = _kept(parquet, file, present) if _touches_most(parquet, places) else []
+        rows = kept[0].take(places) if kept else _at(parquet, present, places)
+        return _as_wanted(file, wanted, partition_columns, rows, len(places))
+
+
+def _touches_most(parquet: pq.ParquetFile, places: pa.Array) -> bool:
+    """Whether reading the rows one by one would read most of the file's row groups anyway."""
+    sizes = [parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)]
+    ends = list(accumulate(sizes))
+    touched = sum(bool(len(_between(places, end - rows, end))) for rows, end in zip(sizes, ends, strict=True))
+    return 2 * touched > len(sizes)
 
 
 def _live(file: DataFile) -> pa.Array | None:

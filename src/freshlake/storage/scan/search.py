@@ -1,4 +1,4 @@
-"""Find rows by their keys on the driver: the key columns are read first, then only the rows that match."""
+"""Find rows by their keys on the driver: the key columns are searched first, then the rows that match are read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from freshlake.storage.relation import arrow_schema
 from freshlake.storage.scan.columns import chosen
-from freshlake.storage.scan.driver import driver_readable, find_places, read_places
+from freshlake.storage.scan.driver import complete_places, driver_readable, find_places
 from freshlake.storage.scan.files import DataFile, KeyFilter, Snapshot
 from freshlake.storage.scan.prune import prunable, prune
 
@@ -66,7 +66,7 @@ def search(
         return reduce(pc.and_, (key.among(rows) for key in wanted))
 
     def complete(file: DataFile, places: pa.Array, having: pa.Table) -> pa.Table:
-        read = read_places(file, places, others, partition)
+        read = complete_places(file, places, others, partition)
         return pa.table([(having if name in tested.names else read).column(name) for name in schema.names], target)
 
     target = arrow_schema(schema)

@@ -1,0 +1,91 @@
+"""Columns of data files, kept in memory between searches: a data file never changes, so they need not be read again."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+_WIDTH = 32
+"""Bytes that a value may take, for judging a column before it is read."""
+_SHARE = 4
+"""No file may take more than one part in so many of the memory."""
+_PATIENCE = 4
+"""A column makes room for others when so many times the kept columns were asked for since it was."""
+
+
+@dataclass
+class _Column:
+    values: pa.ChunkedArray
+    used: int
+
+
+@dataclass
+class Kept:
+    """At most `limit` bytes of columns; safe for several threads.
+
+    Searches come back to the same files in the same order, so plainly dropping what was used longest ago would, with a
+    little less memory than they need, drop every column just before it is wanted again.
+    """
+
+    limit: int
+    size: int = 0
+    _columns: OrderedDict[tuple[str, str], _Column] = field(default_factory=OrderedDict)
+    _asked: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def resize(self, limit: int) -> None:
+        with self._lock:
+            self.limit = limit
+            while self.size > limit:
+                self._drop_oldest()
+
+    def fits(self, rows: int, columns: int) -> bool:
+        """Whether the columns of a file are worth holding as a whole."""
+        return 0 < rows * columns * _WIDTH <= self.limit // _SHARE
+
+    def read(self, path: str, names: Sequence[str], read: Callable[[list[str]], pa.Table]) -> pa.Table:
+        """Columns of a file; those that are not in memory are read, and stay if there is room."""
+        found = {name: values for name in names if (values := self._get((path, name))) is not None}
+        missing = [name for name in names if name not in found]
+        if missing:
+            table = read(missing)
+            for name in missing:
+                found[name] = table.column(name)
+                self._keep((path, name), found[name])
+        return pa.table({name: found[name] for name in names})
+
+    def _get(self, key: tuple[str, str]) -> pa.ChunkedArray | None:
+        with self._lock:
+            self._asked += 1
+            column = self._columns.get(key)
+            if column is None:
+                return None
+            column.used = self._asked
+            self._columns.move_to_end(key)
+            return column.values
+
+    def _keep(self, key: tuple[str, str], values: pa.ChunkedArray) -> None:
+        with self._lock:
+            if key in self._columns:
+                return
+            while self.size + values.nbytes > self.limit and self._is_oldest_idle():
+                self._drop_oldest()
+            if self.size + values.nbytes <= self.limit:
+                self._columns[key] = _Column(values, self._asked)
+                self.size += values.nbytes
+
+    def _is_oldest_idle(self) -> bool:
+        oldest = next(iter(self._columns.values()), None)
+        return oldest is not None and self._asked - oldest.used > _PATIENCE * len(self._columns)
+
+    def _drop_oldest(self) -> None:
+        _, column = self._columns.popitem(last=False)
+        self.size -= column.values.nbytes
+
+
+KEPT = Kept(256 * 1024 * 1024)
+"""What this process keeps, for all of its lakes."""

@@ -1,0 +1,97 @@
+"""Columns that searches keep in memory: what was read once is not read again, within a limit."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+
+from freshlake.storage.scan.kept import Kept
+
+ROWS = 100
+WIDTH = 8 * ROWS
+
+
+class Files:
+    """Files with the columns a and b, and a count of what was read of them."""
+
+    def __init__(self, kept: Kept) -> None:
+        self.kept = kept
+        self.reads: list[tuple[str, tuple[str, ...]]] = []
+
+    def read(self, path: str, *names: str) -> pa.Table:
+        def from_file(missing: list[str]) -> pa.Table:
+            self.reads.append((path, tuple(missing)))
+            return pa.table({name: pa.array([hash((path, name)) % 1000] * ROWS, pa.int64()) for name in missing})
+
+        return self.kept.read(path, names, from_file)
+
+
+def test_a_column_is_read_once() -> None:
+    files = Files(Kept(10 * WIDTH))
+    first = files.read("f", "a")
+    assert files.read("f", "a") == first
+    assert files.read("f", "b", "a").column_names == ["b", "a"]
+    assert files.reads == [("f", ("a",)), ("f", ("b",))]
+    assert files.kept.size == 2 * WIDTH
+
+
+def test_columns_of_different_files_are_not_confused() -> None:
+    files = Files(Kept(10 * WIDTH))
+    assert files.read("f", "a") != files.read("g", "a")
+
+
+def test_no_more_is_kept_than_allowed() -> None:
+    files = Files(Kept(3 * WIDTH))
+    for number in range(20):
+        files.read(f"f{number}", "a", "b")
+        assert files.kept.size <= 3 * WIDTH
+
+
+def test_a_round_of_searches_that_is_too_large_keeps_a_part_of_it() -> None:
+    files = Files(Kept(3 * WIDTH))
+    for _ in range(5):
+        for number in range(4):
+            files.read(f"f{number}", "a")
+    assert len(files.reads) == 3 + 5, "three files stay, the fourth is read each time"
+
+
+def test_columns_that_nobody_asks_for_make_room() -> None:
+    files = Files(Kept(3 * WIDTH))
+    for number in range(3):
+        files.read(f"old{number}", "a")
+    for _ in range(10):
+        for number in range(3):
+            files.read(f"new{number}", "a")
+    files.reads.clear()
+    for number in range(3):
+        files.read(f"new{number}", "a")
+    assert files.reads == []
+
+
+def test_less_memory_drops_columns_and_none_keeps_none() -> None:
+    files = Files(Kept(3 * WIDTH))
+    for number in range(3):
+        files.read(f"f{number}", "a")
+    files.kept.resize(WIDTH)
+    assert files.kept.size == WIDTH
+    files.kept.resize(0)
+    assert files.kept.size == 0
+    assert not files.kept.fits(1, 1)
+    assert files.read("f0", "a").num_rows == ROWS
+    assert files.kept.size == 0
+
+
+def test_a_large_file_is_not_held_as_a_whole() -> None:
+    kept = Kept(1_000_000)
+    assert kept.fits(ROWS, 2)
+    assert not kept.fits(10_000, 2)
+    assert not kept.fits(ROWS, 0), "no column, nothing to hold"
+
+
+def test_threads_share_what_is_kept() -> None:
+    files = Files(Kept(100 * WIDTH))
+    with ThreadPoolExecutor(8) as pool:
+        tables = list(pool.map(lambda i: files.read(f"f{i % 10}", "a", "b"), range(400)))
+    assert all(tables[i] == tables[i % 10] for i in range(400))
+    assert files.kept.size == 20 * WIDTH
