@@ -50,7 +50,7 @@ class Settings(BaseSettings):
         Field(
             ge=0, le=65_536 * _MIB, description="Memory for columns that refreshes search for keys; 0 = none is kept."
         ),
-    ] = 256 * _MIB
+    ] = 512 * _MIB
     lease_seconds: Annotated[
         int, Field(ge=1, le=3_600, description="How long a silent worker keeps a table before another may take it.")
     ] = 60

@@ -82,6 +82,18 @@ def test_less_memory_drops_columns_and_none_keeps_none() -> None:
     assert files.kept.size == 0
 
 
+def test_columns_of_files_that_a_table_no_longer_has_are_dropped() -> None:
+    files = Files(Kept(10 * WIDTH))
+    for path in ("lake/t/1", "lake/t/2", "lake/t1/1"):
+        files.read(path, "a")
+    files.kept.forget_removed("lake/t", ["lake/t/2", "lake/t/3"])
+    assert files.kept.size == 2 * WIDTH
+    files.reads.clear()
+    for path in ("lake/t/1", "lake/t/2", "lake/t1/1"):
+        files.read(path, "a")
+    assert files.reads == [("lake/t/1", ("a",))]
+
+
 def test_a_large_file_is_not_held_as_a_whole() -> None:
     kept = Kept(1_000_000)
     assert kept.fits(ROWS, 2)

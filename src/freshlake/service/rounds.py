@@ -32,7 +32,7 @@ class Rounds:
             raise StreamTableSuspended(
                 f"stream table {table.full_name.short} is suspended", hint=f'fl.resume("{table.full_name.short}")'
             )
-        if all(edge.stream_table_id is None for edge in self.engine.catalog.dependencies(table.id)):
+        if not self.engine.catalog.reads_stream_tables(table.id):
             return self._one(table, {}, requested)
         graph = self.tables.graph()
         upstream = graph.upstream(str(table.full_name))

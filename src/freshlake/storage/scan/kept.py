@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ _WIDTH = 32
 """Bytes that a value may take, for judging a column before it is read."""
 _SHARE = 4
 """No file may take more than one part in so many of the memory."""
-_PATIENCE = 4
+_PATIENCE = 2
 """A column makes room for others when so many times the kept columns were asked for since it was."""
 
 
@@ -58,6 +58,13 @@ class Kept:
                 self._keep((path, name), found[name])
         return pa.table({name: found[name] for name in names})
 
+    def forget_removed(self, folder: str, files: Iterable[str]) -> None:
+        """Drop the columns of files that a table no longer has."""
+        there, inside = set(files), folder.rstrip("/") + "/"
+        with self._lock:
+            for key in [k for k in self._columns if k[0].startswith(inside) and k[0] not in there]:
+                self.size -= self._columns.pop(key).values.nbytes
+
     def _get(self, key: tuple[str, str]) -> pa.ChunkedArray | None:
         with self._lock:
             self._asked += 1
@@ -87,5 +94,5 @@ class Kept:
         self.size -= column.values.nbytes
 
 
-KEPT = Kept(256 * 1024 * 1024)
+KEPT = Kept(512 * 1024 * 1024)
 """What this process keeps, for all of its lakes."""

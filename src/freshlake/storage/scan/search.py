@@ -17,6 +17,7 @@ from freshlake.storage.relation import arrow_schema
 from freshlake.storage.scan.columns import chosen
 from freshlake.storage.scan.driver import complete_places, driver_readable, find_places
 from freshlake.storage.scan.files import DataFile, KeyFilter, Snapshot
+from freshlake.storage.scan.kept import KEPT
 from freshlake.storage.scan.prune import prunable, prune
 
 SEARCHED_ROWS = 16_000_000
@@ -69,6 +70,7 @@ def search(
         read = complete_places(file, places, others, partition)
         return pa.table([(having if name in tested.names else read).column(name) for name in schema.names], target)
 
+    KEPT.forget_removed(snapshot.path, (file.path for file in snapshot.files))
     target = arrow_schema(schema)
     with ThreadPoolExecutor(_THREADS) as pool:
         found = list(pool.map(lambda file: find_places(file, tested, partition, test), files))
