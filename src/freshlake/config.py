@@ -47,9 +47,7 @@ class Settings(BaseSettings):
     ] = 1_000_000
     driver_cache_bytes: Annotated[
         int,
-        Field(
-            ge=0, le=65_536 * _MIB, description="Memory for columns that refreshes search for keys; 0 = none is kept."
-        ),
+        Field(ge=0, le=65_536 * _MIB, description="Memory for columns that refreshes search for keys; 0 = keep none."),
     ] = 512 * _MIB
     lease_seconds: Annotated[
         int, Field(ge=1, le=3_600, description="How long a silent worker keeps a table before another may take it.")
