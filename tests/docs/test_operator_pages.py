@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,15 +13,18 @@ from pyspark.sql import DataFrame, SparkSession
 
 import freshlake
 from freshlake.cli.script import statements
+from freshlake.clock import ManualClock
 from tests.docs.markdown import DOCS, Table, blocks, sections, tables
 
 PAGES = sorted(page for page in (DOCS / "operators").glob("*.md") if page.name != "README.md")
 WEIGHT = "__fl_weight"
+CLOCK = ManualClock()
+"""A page tells the time with a comment: `-- at 2026-03-01 09:00`."""
 
 
 @pytest.fixture
 def fl(spark: SparkSession, lake_dir: Path) -> Iterator[freshlake.Freshlake]:
-    lake = freshlake.connect(lake_dir)
+    lake = freshlake.connect(lake_dir, clock=CLOCK)
     yield lake
     lake.close()
 
@@ -30,14 +34,12 @@ def test_the_example_is_true(page: Path, fl: freshlake.Freshlake) -> None:
     example = sections(page.read_text(encoding="utf-8"))["Example"]
     shown = dict(tables(example))
     setup, change = (block.text for block in blocks(example) if block.info == "sql")
-    for statement in statements(setup):
-        fl.sql(statement)
+    _play(fl, setup)
     (table,) = fl.status()
     assert _bag(fl.table(table.name)) == _shown(shown["**Before**"])
 
     starts = {source.source: source.position for source in fl.sources(table.name)}
-    for statement in statements(change):
-        fl.sql(statement)
+    _play(fl, change)
     for label, expected in shown.items():
         if source := re.fullmatch(r"\*\*Change of `(\w+)`\*\*", label):
             assert _source_change(fl, source[1], starts, expected) == _shown(expected)
@@ -47,6 +49,13 @@ def test_the_example_is_true(page: Path, fl: freshlake.Freshlake) -> None:
     assert _bag(fl.changes(table.name, since=1)) == _shown(shown["**Change**"])
     assert _bag(fl.table(table.name)) == _shown(shown["**After**"])
     assert fl.verify(table.name).equal
+
+
+def _play(fl: freshlake.Freshlake, text: str) -> None:
+    if told := re.search(r"^-- at (.+)$", text, re.MULTILINE):
+        CLOCK.set(datetime.fromisoformat(told[1]).replace(tzinfo=UTC))
+    for statement in statements(text):
+        fl.sql(statement)
 
 
 def _shown(table: Table) -> Counter[tuple[str, ...]]:

@@ -12,6 +12,7 @@ import duckdb
 
 from freshlake.compiler import plan as p
 from freshlake.compiler.compile import normal_form
+from freshlake.compiler.current_time import NOW
 from freshlake.compiler.derive import Changed, differential, full
 from freshlake.compiler.passes.drop_empty import drop_empty
 from freshlake.compiler.program import RefreshProgram, Step, StepKind
@@ -191,6 +192,9 @@ class _Run:
                 fields = (*self.after[name][0], p.WEIGHT)
                 rows = [(*row, weight) for row, weight in change]
                 _load(self.connection, f"delta {name}", fields, ["BIGINT"] * len(fields), rows)
+            if NOW in self.kept.sources:
+                fields, rows = self.kept.sources[NOW]
+                _load(self.connection, f"{p.When.BEFORE} {NOW}", fields, ["BIGINT"] * len(fields), rows.elements())
             for name, bag in self.kept.stored.items():
                 self._load_node(f"before {name}", name, bag)
             for step in program.steps:
@@ -248,8 +252,9 @@ class _Run:
             case p.Delta():
                 return _aliased(f"delta {leaf.source}", (*self._fields(leaf), p.WEIGHT), leaf.names)
             case p.State():
-                assert leaf.stored or leaf.when is p.When.AFTER
-                table = f"{leaf.when} {leaf.of}" if leaf.stored else leaf.of
+                # of a source only the time is known as it was, the rest is what it is now without its change
+                assert leaf.stored or leaf.when is p.When.AFTER or leaf.of == NOW
+                table = f"{leaf.when} {leaf.of}" if leaf.stored or leaf.when is p.When.BEFORE else leaf.of
                 return self._hinted(leaf, _q(table))
         raise TypeError(type(leaf).__name__)
 

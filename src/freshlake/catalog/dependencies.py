@@ -90,7 +90,7 @@ class Dependencies(Database):
         return min((int(position["version"]) for position in positions if position["table_id"] == table), default=None)
 
     def _track(self, connection: Connection, edge: Dependency) -> None:
-        if edge.source_type is SourceType.VIEW:
+        if edge.source_type in (SourceType.VIEW, SourceType.TIME):
             return
         values = {
             "source_type": edge.source_type,

@@ -82,11 +82,15 @@ class DefinitionKind(StrEnum):
 
 
 class SourceType(StrEnum):
-    """What a stream table reads; a view is read through, its tables are the tracked sources."""
+    """What a stream table reads; a view is read through, its tables are the tracked sources.
+
+    TIME is the current time, which is neither stored nor tracked.
+    """
 
     TABLE = "TABLE"
     STREAM_TABLE = "STREAM_TABLE"
     VIEW = "VIEW"
+    TIME = "TIME"
 
 
 class TableKind(StrEnum):

@@ -12,6 +12,8 @@ from freshlake.compiler import plan as p
 from freshlake.compiler.bind_call import bind_call
 from freshlake.compiler.bind_expression import ExpressionBinder, json_type
 from freshlake.compiler.bridge import CATALYST, Bridge
+from freshlake.compiler.current_time import NOW, TITLE, is_now
+from freshlake.compiler.walk import nodes
 from freshlake.errors import (
     SourceNotDelta,
     TimeTravelUnsupported,
@@ -95,6 +97,19 @@ def bind(frame: DataFrame, bridge: Bridge) -> Bound:
     return _Binder(bridge).bind(frame)
 
 
+def at_one_moment(frame: DataFrame, bridge: Bridge) -> tuple[DataFrame, int]:
+    """The query with the current time that Spark gives it, and that time in microseconds since 1970."""
+    from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+
+    session = bridge.spark._jsparkSession
+    bridge.jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session)
+    clock = bridge.alias(bridge.expressions.CurrentTimestamp(), "now")
+    marked = bridge.node["Project"](bridge.seq([clock]), frame._jdf.queryExecution().analyzed())
+    pinned = bridge.module(_OPT + "ComputeCurrentTime").apply(marked)
+    dataset = bridge.dataset.ofRows(session, pinned.children().head())
+    return ClassicDataFrame(dataset, bridge.spark), int(pinned.projectList().apply(0).child().value())
+
+
 class _Binder(ExpressionBinder):
     def __init__(self, bridge: Bridge) -> None:
         super().__init__(bridge)
@@ -106,6 +121,8 @@ class _Binder(ExpressionBinder):
         analyzed = frame._jdf.queryExecution().analyzed()
         output = self.columns(analyzed)
         plan = self.walk(self.normalise(analyzed))
+        if any(is_now(n) for n in nodes(plan)):
+            self.sources[NOW] = Source(NOW, NOW, TITLE, "{}")
         return Bound(plan, output, tuple(self.sources.values()))
 
     def normalise(self, plan: Any) -> Any:
@@ -130,6 +147,9 @@ class _Binder(ExpressionBinder):
             construct, reason, rewrite = _REWRITES.get(kind, (kind, "Freshlake does not know this operator", _REWRITE))
             raise UnsupportedQuery(f"{construct} is not supported in a stream table", detail=reason, hint=rewrite)
         bound: p.Plan = method(node)
+        if self.moments:
+            function = next(iter(self.moments.values())).label
+            raise UnsupportedQuery(f"{function} cannot be used in this place", hint="compute it in a subquery")
         return bound
 
     def child(self, node: Any) -> p.Plan:
@@ -271,17 +291,23 @@ class _Binder(ExpressionBinder):
         return p.Expand(self.columns(node), child, rows)
 
     def bind_generate(self, node: Any) -> p.Plan:
-        child = self.child(node)
+        child, mark = self.child(node), len(self.attached)
         generator = self.expr(node.generator())
         new = tuple(self.name_of(a) for a in self.b.items(node.generatorOutput()))
-        return p.Generate(self.columns(node), child, generator, node.outer(), new)
+        below, columns = self.attach(child, mark), self.columns(node)
+        extra = below.columns[len(child.columns) :]
+        generated = p.Generate((*columns, *extra), below, generator, node.outer(), new)
+        return p.project(generated, p.passing(generated, only=[c.name for c in columns])) if extra else generated
 
     def bind_window(self, node: Any) -> p.Plan:
-        child = self.child(node)
+        child, mark = self.child(node), len(self.attached)
         items = self.named(self.b.items(node.windowExpressions()))
         partition = tuple(self.expr(e) for e in self.b.items(node.partitionSpec()))
         order = tuple(self.expr(e) for e in self.b.items(node.orderSpec()))
-        return p.Window(self.columns(node), child, items, partition, order)
+        below, columns = self.attach(child, mark), self.columns(node)
+        extra = below.columns[len(child.columns) :]
+        window = p.Window((*columns, *extra), below, items, partition, order)
+        return p.project(window, p.passing(window, only=[c.name for c in columns])) if extra else window
 
     def bind_sort(self, node: Any) -> p.Plan:
         child, mark = self.child(node), len(self.attached)

@@ -5,14 +5,24 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
+from freshlake.compiler import current_time
 from freshlake.compiler import plan as p
 from freshlake.compiler.bridge import CATALYST, Bridge
 from freshlake.errors import NonDeterministic, UnsupportedQuery
 
 DRAWN = r"#\d+L?|(?<=_common_expr)_\d+"
 """Numbers that Spark draws for the expressions it makes: other ones each time a query is analyzed."""
+
+
+_MOMENTS = {
+    "CurrentTimestamp": current_time.CURRENT_TIMESTAMP,
+    "Now": current_time.CURRENT_TIMESTAMP,
+    "CurrentDate": current_time.CURRENT_DATE,
+    "LocalTimestamp": current_time.LOCALTIMESTAMP,
+}
 
 
 class ExpressionBinder(ABC):
@@ -24,6 +34,8 @@ class ExpressionBinder(ABC):
         self.attributes: dict[int, Any] = {}
         self.pairs: list[Any] = []
         self.attached: list[tuple[p.Column, p.Plan, bool]] = []
+        self.moments: dict[str, p.Column] = {}
+        """Fields of the current time that the operator being read asks for."""
 
     @abstractmethod
     def walk(self, node: Any) -> p.Plan:
@@ -78,6 +90,8 @@ class ExpressionBinder(ABC):
         e = self.prepare(e)
         if e.containsPattern(self.b.plan_expression):
             e = self.lower(e)
+        if e.containsPattern(self.b.pattern.CURRENT_LIKE()):
+            e = self.at_moment(e)
         self.check(e)
         columns = tuple(self.names[i] for i in self.ids(e.references().toSeq()))
         kind = e.getClass().getSimpleName()
@@ -102,17 +116,52 @@ class ExpressionBinder(ABC):
 
     def check(self, e: Any) -> None:
         pattern = self.b.pattern
-        if e.containsPattern(pattern.CURRENT_LIKE()):
+
+        def of_session(x: Any) -> bool:
+            return bool(x.containsPattern(pattern.CURRENT_LIKE()))
+
+        def random(x: Any) -> bool:
+            return bool(x.containsPattern(pattern.EXPRESSION_WITH_RANDOM_SEED()) or not x.deterministic())
+
+        if of_session(e):
+            name = self.culprit(e, of_session)
             raise UnsupportedQuery(
-                f"the query depends on the current time: {self.readable(e)}",
-                detail="rows would change without any source changing",
-                hint="filter by the current time when reading the stream table",
+                f"{name}() cannot be part of a stream table: {self.readable(e)}",
+                detail="its value belongs to a session, not to the data",
+                hint="use localtimestamp()" if name == "current_time" else "write the value as a literal",
             )
-        if e.containsPattern(pattern.EXPRESSION_WITH_RANDOM_SEED()) or not e.deterministic():
+        if random(e):
             raise NonDeterministic(
-                f"the query is not deterministic: {self.readable(e)}",
+                f"{self.culprit(e, random)}() gives another result each time: {self.readable(e)}",
                 hint="remove the random function, or compute it when reading the stream table",
             )
+
+    def culprit(self, e: Any, is_bad: Callable[[Any], bool]) -> str:
+        """The name of the innermost function that makes an expression bad."""
+        found = next((k for k in self.b.items(e.children()) if is_bad(k)), None)
+        return str(e.prettyName()) if found is None else self.culprit(found, is_bad)
+
+    def at_moment(self, e: Any) -> Any:
+        """Functions of the current time become columns of the source that says what time it is."""
+        kind, children = e.getClass().getSimpleName(), self.b.items(e.children())
+        if kind in _MOMENTS:
+            return self.moment(e, _MOMENTS[kind])
+        if kind == "CurrentTimeZone":
+            zone = str(self.b.spark.conf.get("spark.sql.session.timeZone"))
+            return self.b.module(CATALYST + "expressions.Literal").apply(zone)
+        current = self.b.pattern.CURRENT_LIKE()
+        lowered = [self.at_moment(k) if k.containsPattern(current) else k for k in children]
+        return e.withNewChildren(self.b.seq(lowered)) if children else e
+
+    def moment(self, e: Any, function: str) -> Any:
+        zone = None if function == current_time.CURRENT_TIMESTAMP else str(e.timeZoneId().get())
+        field = current_time.field_of(function, zone)
+        if field not in self.moments:
+            b = self.b
+            attribute = b.attribute_class(function, e.dataType(), False, b.metadata_class.empty(), b.new_id(), b.nil)
+            kind, label = json_type(e.dataType()), f"{e.prettyName()}()"
+            self.moments[field] = p.Column(self.name_of(attribute), kind, False, label, "{}", attribute)
+        return self.moments[field].attribute
 
     def prepare(self, e: Any) -> Any:
         """Rank functions ask their children for a data type when built, so they cannot hold unresolved attributes."""
@@ -146,7 +195,9 @@ class ExpressionBinder(ABC):
             positive = b.expressions.GreaterThan(count, b.expressions.Cast(literal.apply(0), count.dataType(), b.none))
             plan = b.node["Aggregate"](b.nil, b.seq([b.alias(positive, "found")]), plan, b.none)
         rows = plan.maxRows()
+        outside, self.moments = self.moments, {}
         sub = self.walk(self.normalise(plan))
+        self.moments = outside
         attribute = b.attribute_class("subquery", e.dataType(), True, b.metadata_class.empty(), b.new_id(), b.nil)
         name = self.name_of(attribute)
         column = p.Column(name, json_type(e.dataType()), True, name, "{}", attribute)
@@ -154,12 +205,17 @@ class ExpressionBinder(ABC):
         return attribute
 
     def attach(self, child: p.Plan, mark: int) -> p.Plan:
-        """Join the one-row relations that expressions bound since `mark` asked for."""
+        """Join the one-row relations that expressions bound since `mark` asked for, the current time among them."""
         for column, sub, single in self.attached[mark:]:
             right = p.Project((column,), sub, (p.Item(column.name, p.column_expr(sub.names[0])),))
             kind = "LeftOuter" if single else "LeftSingle"
             child = p.Join((*child.columns, column), (child, right), kind, (), None, self.b.join_type(kind))
         del self.attached[mark:]
+        if self.moments:
+            columns = tuple(self.moments.values())
+            time = p.Scan(columns, current_time.NOW, tuple(self.moments))
+            child = p.InnerJoin((*child.columns, *columns), (child, time), ())
+            self.moments = {}
         return child
 
     def conjuncts(self, e: Any) -> list[Any]:

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from freshlake.compiler import plan as p
 from freshlake.compiler.bridge import Bridge
+from freshlake.compiler.current_time import NOW
 
 Leaves = Mapping[str, DataFrame]
 """Data behind the leaves of a plan, by `leaf_key`; columns in the leaf's order, under any names."""
@@ -94,14 +95,26 @@ class _Emitter:
         """Left-deep in the order given; a conjunct is placed at the first join that has its columns."""
         waiting = list(plan.on)
         joined, names = self.emit(plan.inputs[0]), set(plan.inputs[0].names)
-        for right in plan.inputs[1:]:
+        for i, right in enumerate(plan.inputs[1:], 1):
             names |= set(right.names)
             ready = tuple(e for e in waiting if set(e.columns) <= names)
             waiting = [e for e in waiting if e not in ready]
+            if isinstance(right, p.State) and right.of == NOW:
+                joined = self.at_moment(joined, plan.inputs[:i], right)
+                joined = self.node["Filter"](self.every(ready), joined) if ready else joined
+                continue
             condition = self.b.some(self.every(ready)) if ready else self.b.none
             joined = self.join(joined, self.emit(right), self.b.join_type("Inner"), condition)
         assert not waiting, waiting
         return joined
+
+    def at_moment(self, joined: Any, inputs: tuple[p.Plan, ...], moment: p.State) -> Any:
+        """One known row joins as constants, which Spark can fold and push into the scan of a table."""
+        row = self.leaves[leaf_key(moment)]._jdf.queryExecution().analyzed()
+        values = [e.child() for e in self.b.items(row.projectList())]
+        known = [self.b.attribute(n) for child in inputs for n in child.names]
+        added = [self.b.alias(v, n) for v, n in zip(values, moment.names, strict=True)]
+        return self.node["Project"](self.b.seq([*known, *added]), joined)
 
     def join(self, left: Any, right: Any, kind: Any, condition: Any) -> Any:
         return self.node["Join"](left, right, kind, condition, self.b.no_hint)

@@ -248,6 +248,8 @@ class InnerJoin(Multi):
     """n-way inner or cross join: the rows of the product on which every conjunct is true."""
 
     on: tuple[Expr, ...]
+    unread: frozenset[str] = field(default=frozenset(), repr=False)
+    """Columns that only the conjuncts read: whatever they hold in a change is dropped above."""
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from freshlake.compiler import plan as p
+from freshlake.compiler.current_time import in_result
 from freshlake.compiler.walk import nodes
 
 _KINDS = {
@@ -38,7 +39,15 @@ def reasons(plan: p.Plan) -> tuple[Reason, ...]:
                 f"{construct} has no differential rule yet",
                 "use refresh mode AUTO or FULL, or move this part into a query over the stream table",
             )
-    return tuple(found.values())
+    return (*found.values(), *(_of_time(function) for function in in_result(plan)))
+
+
+def _of_time(function: str) -> Reason:
+    return Reason(
+        "not-differentiable",
+        f"{function} is part of the result, so that every row changes at each refresh",
+        "use it in WHERE, HAVING, QUALIFY or ON only, or compute it when reading the stream table",
+    )
 
 
 def _without_rule(node: p.Plan) -> str | None:

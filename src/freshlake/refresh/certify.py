@@ -13,13 +13,17 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from freshlake.catalog.records import StreamTable
+from freshlake.compiler.bind import at_one_moment
 from freshlake.compiler.compile import CompiledQuery
+from freshlake.compiler.current_time import NOW
 from freshlake.errors import NotReproducible
 from freshlake.refresh.compare import floating, same_small
 from freshlake.refresh.definition import Definition
 from freshlake.refresh.inputs import SourceSpan, are_small
 from freshlake.refresh.spark_errors import translated
 from freshlake.refresh.verify import only, open_columns, query_over, stored
+from freshlake.sources.current_time import position_at
+from freshlake.sources.protocol import Position, Source, SourceKind
 from freshlake.storage.identity import identity
 
 if TYPE_CHECKING:
@@ -36,22 +40,37 @@ def certify(
     """Raises NotReproducible, naming what differs. Sources that moved meanwhile leave nothing to compare with."""
     worker = engine.worker
     worker.pin(table.session_settings)
-    users = definition.frame(worker.binding)
+    users, seen = _as_spark_sees(engine, definition.frame(worker.binding), spans)
     ours = stored(engine, table, compiled)
     _same_columns(users, ours, table)
     opened, lists = open_columns(compiled)
     skipped = {*opened, *lists, *(f.name for f in users.schema if floating(f.dataType))}
     kept = [c for c in users.columns if c not in skipped]
-    for expected, found in _pairs(engine, compiled, spans, users, ours):
+    for expected, found in _pairs(engine, compiled, spans, seen, users, ours):
         _compare(engine, table, spans, only(expected, kept), only(found, kept))
 
 
-def _pairs(
-    engine: Engine, compiled: CompiledQuery, spans: Mapping[str, SourceSpan], users: DataFrame, ours: DataFrame
-) -> list[tuple[DataFrame, DataFrame]]:
-    """What must be equal. Plain Spark sees an upstream stream table as it was last folded: there the plan is compared
-    with the user's query, and the rows with the plan."""
+def _as_spark_sees(
+    engine: Engine, users: DataFrame, spans: Mapping[str, SourceSpan]
+) -> tuple[DataFrame, dict[str, tuple[Source, Position]]]:
+    """The user's query and the positions at which Spark runs it: that of the time is what its own clock says."""
     seen = {key: (span.source, span.source.seen_by_spark(span.end)) for key, span in spans.items()}
+    if NOW in spans:
+        users, microseconds = at_one_moment(users, engine.worker.bridge)
+        seen[NOW] = (spans[NOW].source, position_at(microseconds))
+    return users, seen
+
+
+def _pairs(
+    engine: Engine,
+    compiled: CompiledQuery,
+    spans: Mapping[str, SourceSpan],
+    seen: Mapping[str, tuple[Source, Position]],
+    users: DataFrame,
+    ours: DataFrame,
+) -> list[tuple[DataFrame, DataFrame]]:
+    """What must be equal. Plain Spark sees an upstream stream table as it was last folded, and the time by its own
+    clock: there the plan is compared with the user's query, and the rows with the plan."""
     at = {key: (span.source, span.end) for key, span in spans.items()}
     if seen == at:
         return [(users, ours)]
@@ -65,13 +84,18 @@ def _compare(
         if are_small(spans.values()) and same_small(theirs, ours, engine.settings):
             return
         expected, found = _checksum(theirs), _checksum(ours)
-    if expected != found and not any(span.source.head() != span.end for span in spans.values()):
+    if expected != found and not any(_has_moved(span) for span in spans.values()):
         raise NotReproducible(
             f"the query of {table.full_name.short} could not be reproduced exactly",
             detail=f"Spark's own result has {expected[0]} rows, the compiled plan gave {found[0]}"
             + ("" if expected[0] != found[0] else " with other values"),
             hint="use a deterministic query over Delta tables",
         )
+
+
+def _has_moved(span: SourceSpan) -> bool:
+    """The time always has, but it was pinned on both sides."""
+    return span.source.kind is not SourceKind.TIME and span.source.head() != span.end
 
 
 def _same_columns(users: DataFrame, ours: DataFrame, table: StreamTable) -> None:

@@ -9,6 +9,7 @@ from freshlake.catalog.names import TableName
 from freshlake.catalog.records import Dependency
 from freshlake.catalog.store import Catalog
 from freshlake.compiler.compile import CompiledQuery
+from freshlake.compiler.current_time import NOW
 from freshlake.schedule.graph import Graph
 
 
@@ -23,13 +24,19 @@ def edges_of(catalog: Catalog, compiled: CompiledQuery) -> tuple[Dependency, ...
         edges.append(
             Dependency(
                 source_key=source.key,
-                source_type=SourceType.STREAM_TABLE if is_stream else SourceType.TABLE,
+                source_type=_type_of(source.key),
                 source_name=name.removeprefix("spark_catalog."),
-                location=None if is_stream else source.path,
+                location=source.path if _type_of(source.key) is SourceType.TABLE else None,
                 columns_used=source.fields,
             )
         )
     return tuple(edges)
+
+
+def _type_of(source_key: str) -> SourceType:
+    if source_key == NOW:
+        return SourceType.TIME
+    return SourceType.STREAM_TABLE if source_key.startswith("st:") else SourceType.TABLE
 
 
 def graph(catalog: Catalog) -> Graph:

@@ -39,6 +39,7 @@ from freshlake.refresh.layout import Layout
 from freshlake.refresh.result import RefreshResult
 from freshlake.refresh.spark_errors import translated
 from freshlake.refresh.worker import Worker
+from freshlake.sources.current_time import TimeSource
 from freshlake.sources.delta import delta_source
 from freshlake.sources.protocol import ChangeKind, Position, Source, Triage
 from freshlake.sources.stream_table import StreamTableSource
@@ -126,6 +127,8 @@ class Engine:
         if edge.source_type is SourceType.STREAM_TABLE:
             assert edge.stream_table_id is not None
             return StreamTableSource(self.catalog, edge.stream_table_id, self.layout.root, edge.source_name)
+        if edge.source_type is SourceType.TIME:
+            return TimeSource(self.clock, self.spark, edge.columns_used or ())
         if edge.source_key not in self._sources:
             self._sources[edge.source_key] = delta_source(edge.source_name, edge.location or edge.source_key)
         return self._sources[edge.source_key]

@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 
 from freshlake.compiler import plan as p
 from freshlake.compiler.compile import CompiledQuery
+from freshlake.compiler.current_time import NOW
 from freshlake.compiler.emit import emit, leaf_key
 from freshlake.compiler.passes.drop_empty import drop_empty
 from freshlake.compiler.program import RefreshProgram, Step, StepKind
@@ -105,7 +106,7 @@ class Runner:
             span = self.inputs.spans[leaf.source]
             assert span.start is not None
             relation = span.source.changes(self.worker.running, span.start, span.end, leaf.fields)
-            self.rows_in += relation.rows or 0
+            self.rows_in += 0 if leaf.source == NOW else relation.rows or 0
             self.deltas[key] = relation
         return self.deltas[key]
 
@@ -153,13 +154,18 @@ class Runner:
     def _keys(self, leaf: p.State) -> Sequence[KeyFilter]:
         filters = []
         for hint in leaf.prune:
-            relation = self.steps.get(hint.ref) or self.deltas.get(hint.ref)
+            relation = self.steps.get(hint.ref) or self.deltas.get(hint.ref) or self._moments(hint.ref)
             if relation is None or relation.arrow is None or hint.key not in relation.arrow.column_names:
                 continue
             known = distinct_values(relation.arrow.column(hint.key), _MAX_HINT_VALUES)
             if known is not None:
                 filters.append(KeyFilter(hint.field, *known))
         return filters
+
+    def _moments(self, ref: str) -> Relation | None:
+        """The old and the new time, which plans compare without reading them as a change."""
+        source, _, fields = ref.removeprefix("delta:").partition(":")
+        return self._delta(p.Delta((), NOW, tuple(fields.split(",")))) if source == NOW else None
 
     # Evaluation ------------------------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ class SourceKind(StrEnum):
 
     DELTA = "DELTA"
     STREAM_TABLE = "STREAM_TABLE"
+    TIME = "TIME"
 
 
 @dataclass(frozen=True)

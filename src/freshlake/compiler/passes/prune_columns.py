@@ -29,7 +29,9 @@ def _prune(plan: p.Plan, needed: set[str]) -> p.Plan:
         case p.InnerJoin():
             wanted = needed | {c for e in plan.on for c in e.columns}
             inputs = tuple(_prune(c, wanted & set(c.names)) for c in plan.inputs)
-            return replace(plan, inputs=inputs, columns=tuple(c for i in inputs for c in i.columns))
+            columns = tuple(c for i in inputs for c in i.columns)
+            unread = frozenset(c.name for c in columns) - needed
+            return replace(plan, inputs=inputs, columns=columns, unread=unread)
         case p.Aggregate():
             return _aggregate(plan, needed)
         case p.Union():

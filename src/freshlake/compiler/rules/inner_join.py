@@ -10,33 +10,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from freshlake.compiler import plan as p
+from freshlake.compiler.current_time import is_now
 from freshlake.compiler.restrict import prune_by
+from freshlake.compiler.rules import current_time
 from freshlake.compiler.rules.rule import Derive, Linearity, Rule
 from freshlake.compiler.rules.weights import COLUMN, is_weighted, union
 
 
 def _delta(join: p.InnerJoin, derive: Derive) -> p.Plan | None:
     deltas = [derive.delta(c) for c in join.inputs]
-    changed = [i for i, d in enumerate(deltas) if d is not None]
-    if len(changed) > 1:
+    # the time comes first, so that its term reads current states only
+    changed = sorted((i for i, d in enumerate(deltas) if d is not None), key=lambda i: not is_now(join.inputs[i]))
+    if sum(not is_now(join.inputs[i]) for i in changed) > 1:
         deltas = [d and derive.share(d, f"change of join input {i + 1}") for i, d in enumerate(deltas)]
-    terms = [_term(join, i, deltas, derive) for i in changed]
+    terms = [_term(join, changed[:k], i, deltas[i], derive) for k, i in enumerate(changed)]
     return union(terms) if terms else None
 
 
-def _term(join: p.InnerJoin, at: int, deltas: Sequence[p.Plan | None], derive: Derive) -> p.Plan:
+def _term(join: p.InnerJoin, earlier: Sequence[int], at: int, change: p.Plan | None, derive: Derive) -> p.Plan:
+    assert change is not None
     inputs = []
     for i, child in enumerate(join.inputs):
-        change = deltas[i]
         if i == at:
-            assert change is not None
             inputs.append(change)
-        elif i < at and change is not None:
-            inputs.append(derive.before(child))
-        else:
+        elif i not in earlier:
             inputs.append(derive.after(child))
+        else:
+            inputs.append(current_time.at(child, p.When.BEFORE) if is_now(child) else derive.before(child))
     pruned = prune_by(inputs, at, join.on)
-    return join_weighted(join, pruned, at)
+    moved = current_time.entering_and_leaving(join, at, pruned) if is_now(join.inputs[at]) else None
+    return join_weighted(*moved, 0) if moved else join_weighted(join, pruned, at)
 
 
 def join_weighted(join: p.InnerJoin, inputs: Sequence[p.Plan], first: int) -> p.Plan:
