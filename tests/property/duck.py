@@ -27,6 +27,7 @@ _TYPES = {"long": "BIGINT", "": "BIGINT", "boolean": "BOOLEAN"}
 def text(sql: str) -> str:
     """Engine formulas are Spark SQL; the little they use is translated word by word."""
     sql = re.sub(r"\b(\d+)L\b", r"\1", sql.replace("`", '"')).replace("<=>", "IS NOT DISTINCT FROM")
+    sql = sql.replace("raise_error(", "error(")
     return f"coalesce({sql}, 0)" if sql.startswith("count_if(") else sql  # DuckDB counts nothing as NULL
 
 
@@ -57,9 +58,27 @@ class Duck:
                 on = " AND ".join(f"l.{_q(a)} IS NOT DISTINCT FROM r.{_q(b)}" for a, b in plan.pairs)
                 found = f"SELECT 1 FROM {self._of(right, 'r')} WHERE {on}"
                 return f"SELECT l.* FROM {self._of(left, 'l')} WHERE EXISTS ({found})"
+            case p.Join():
+                return self._join(plan)
             case p.Union():
                 return " UNION ALL ".join(self._renamed(c, plan.names) for c in plan.inputs)
         return f"SELECT * FROM {self.leaf(plan)}"
+
+    def _join(self, join: p.Join) -> str:
+        left, right = (self._of(c, a) for c, a in zip(join.inputs, "lr", strict=True))
+        found = f"EXISTS (SELECT 1 FROM {right} WHERE {_all(join.on)})"
+        match join.kind:
+            case "LeftSemi" | "LeftAnti":
+                return f"SELECT * FROM {left} WHERE {'NOT ' if join.kind == 'LeftAnti' else ''}{found}"
+            case "Existence":
+                return f"SELECT *, {found} AS {_q(join.exists or '')} FROM {left}"
+            case "LeftSingle":
+                count = f"(SELECT count(*) FROM {right} WHERE {_all(join.on)})"
+                checked = f"SELECT *, if({count} > 1, error('more than one row'), 0) AS __checked FROM {left}"
+                shown = ", ".join(_q(n) for i in join.inputs for n in i.names)
+                return f"SELECT {shown} FROM ({checked}) AS l LEFT JOIN {right} ON {_all(join.on)} AND __checked = 0"
+        word = {"LeftOuter": "LEFT", "RightOuter": "RIGHT", "FullOuter": "FULL"}[join.kind]
+        return f"SELECT * FROM {left} {word} JOIN {right} ON {_all(join.on)}"
 
     def _grouped(self, shown: list[str], child: p.Plan, keys: list[str]) -> str:
         group = f" GROUP BY {', '.join(keys)}" if keys else ""

@@ -12,6 +12,7 @@ from tests.property.duck import Bag, Maintained, Row
 SOURCES = {"a": ("g", "x"), "b": ("g", "y", "z"), "c": ("x",)}
 _DOMAIN = (0, 1, 2, 3, None)
 _MAX_JOINED = 2
+KINDS = ("LeftOuter", "LeftOuter", "RightOuter", "FullOuter", "LeftSemi", "LeftAnti", "Existence", "LeftSingle")
 
 
 @dataclass
@@ -28,7 +29,7 @@ class Plans:
             return self.scan()
         make = self.rng.choice(
             [self.filter, self.project, self.union, self.aggregate, self.aggregate, self.having]
-            + ([self.join, self.join, self.shared] if joins else [])
+            + ([self.join, self.join, self.shared, self.other_join, self.other_join, self.other_join] if joins else [])
         )
         return make(depth - 1, joins)
 
@@ -78,6 +79,81 @@ class Plans:
         joined = p.InnerJoin((*left.columns, *right.columns), (left, right), on)
         kept = self.rng.sample(joined.names, min(4, len(joined.names)))
         return p.project(joined, [p.Item(n) for n in kept])
+
+    def other_join(self, depth: int, joins: int) -> p.Plan:
+        """Outer, semi, anti, existence and single joins."""
+        kind = self.rng.choice(KINDS)
+        left = self.plan(depth, joins - 1)
+        if kind == "LeftSingle":
+            return self._single(left)
+        right = self.plan(min(depth, 2), joins - 1 if self.rng.random() < 0.3 else 0)
+        if self.rng.random() < 0.15:  # one plan object on both sides, as a common table expression is
+            left = self._renamed(right)
+            right = self._renamed(right)
+        return self._other(kind, left, right, self._condition(left, right))
+
+    def _renamed(self, plan: p.Plan) -> p.Plan:
+        return p.project(plan, [p.Item(self.name("s"), p.column_expr(n)) for n in plan.names])
+
+    def _other(self, kind: str, left: p.Plan, right: p.Plan, on: tuple[p.Expr, ...]) -> p.Plan:
+        if kind in ("LeftSemi", "LeftAnti"):
+            return p.Join(left.columns, (left, right), kind, on)
+        if kind == "Existence":
+            flag = p.Column(self.name("f"), "boolean")
+            joined = p.Join((*left.columns, flag), (left, right), kind, on, flag.name)
+            shown = p.Item(self.name("i"), p.text(f"if({flag.name}, 1, 0)", flag.name))
+            return p.project(joined, [*self._some(left.names), shown], [p.Column(shown.name, "long")])
+        joined = p.Join((*left.columns, *right.columns), (left, right), kind, on)
+        return p.project(joined, self._some(joined.names))
+
+    def _some(self, names: tuple[str, ...]) -> list[p.Item]:
+        return [p.Item(n) for n in self.rng.sample(names, min(4, len(names)))]
+
+    def _condition(self, left: p.Plan, right: p.Plan) -> tuple[p.Expr, ...]:
+        """Equalities alone, mixed with others, conditions on one side, constants, NOT IN's, or nothing."""
+        rng = self.rng
+        a, b = rng.choice(left.names), rng.choice(right.names)
+        unknown = p.text(f"({a} = {b}) or ({a} = {b}) is null", a, b)
+        options: list[tuple[p.Expr, ...]] = [
+            (),
+            (self._equal(left, right),),
+            (self._equal(left, right),),
+            (self._equal(left, right), self._equal(left, right)),
+            (self._equal(left, right), self.predicate(right.names)),
+            (self._equal(left, right), self.predicate(left.names)),
+            (self._equal(left, right), self._tie(left, right)),
+            (self._tie(left, right),),
+            (self._tie(left, right), self.predicate(left.names)),
+            (self.predicate(left.names),),
+            (self.predicate(right.names),),
+            (p.text(rng.choice(("true", "1 = 2"))),),
+            (unknown,),
+            (unknown, self._equal(left, right)),
+        ]
+        return rng.choice(options)
+
+    def _equal(self, left: p.Plan, right: p.Plan) -> p.Expr:
+        a, b = self.rng.choice(left.names), self.rng.choice(right.names)
+        sides = (a, b) if self.rng.random() < 0.7 else (b, a)
+        return p.Expr(f"{sides[0]} = {sides[1]}", sides, equality=sides)
+
+    def _single(self, left: p.Plan) -> p.Plan:
+        """A right side that has at most one row for each row of the left."""
+        child = self.scan()
+        key = child.names[0]
+        keys = (p.Item(key),) if self.rng.random() < 0.6 else ()
+        best = self.call(child.names, 0)
+        columns = [p.Column(k.name, "long") for k in keys] + [p.Column(best.name, best.type)]
+        right: p.Plan = p.Aggregate(tuple(columns), child, keys, (best,))
+        if self.rng.random() < 0.3:
+            right = p.Filter(right.columns, right, (self.predicate(right.names),))
+        a = self.rng.choice(left.names)
+        on: tuple[p.Expr, ...] = ()
+        if keys:
+            on = (p.Expr(f"{a} = {key}", (a, key), equality=(a, key)),)
+            if self.rng.random() < 0.4:
+                on = (*on, self._tie(left, right))
+        return self._other("LeftSingle", left, right, on)
 
     def _tie(self, left: p.Plan, right: p.Plan) -> p.Expr:
         a, b = self.rng.choice(left.names), self.rng.choice(right.names)

@@ -10,7 +10,7 @@ import pytest
 from freshlake.compiler import plan as p
 from freshlake.compiler.derive import Changed, differential
 from freshlake.compiler.program import StepKind
-from freshlake.compiler.rules import RULES
+from freshlake.compiler.rules import JOINS, RULES
 from freshlake.compiler.split import split
 from tests.property.duck import Maintained, Row
 from tests.property.plans import SOURCES, changes, maintained
@@ -30,8 +30,9 @@ def test_random_plans_follow_random_changes(first: int) -> None:
 
 
 def test_every_operator_that_needs_no_state_has_a_rule_with_a_law() -> None:
-    assert set(p.LINEAR) - {p.Values} == set(RULES)
+    assert set(p.LINEAR) - {p.Values, p.Join} == set(RULES)
     assert all(rule.law and rule.operator is operator for operator, rule in RULES.items())
+    assert all(rule.law and rule.operator is p.Join and rule.kind == kind for kind, rule in JOINS.items())
 
 
 # Directed: what the change of a node is, not only what it adds up to. ------------------------------------------------

@@ -248,7 +248,7 @@ class _Binder(ExpressionBinder):
         if kind in ("Inner", "Cross"):
             joined = p.InnerJoin((*below.columns, *right.columns), (below, right), on)
         else:
-            joined = p.Join((*columns, *extra), (below, right), kind, on, exists, join_type)
+            joined = p.Join((*columns, *extra), (below, right), kind, on, exists)
         return p.project(joined, p.passing(joined, only=[c.name for c in columns])) if extra else joined
 
     def bind_aggregate(self, node: Any) -> p.Plan:

@@ -209,7 +209,7 @@ class ExpressionBinder(ABC):
         for column, sub, single in self.attached[mark:]:
             right = p.Project((column,), sub, (p.Item(column.name, p.column_expr(sub.names[0])),))
             kind = "LeftOuter" if single else "LeftSingle"
-            child = p.Join((*child.columns, column), (child, right), kind, (), None, self.b.join_type(kind))
+            child = p.Join((*child.columns, column), (child, right), kind, ())
         del self.attached[mark:]
         if self.moments:
             columns = tuple(self.moments.values())

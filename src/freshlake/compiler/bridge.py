@@ -109,5 +109,12 @@ class Bridge:
             self._parsed[sql] = self.parser.parseExpression(sql)
         return self._parsed[sql]
 
+    def null(self, attribute: Any, kind: str) -> Any:
+        """A NULL of the attribute's type, or of a type in Spark's JSON where there is no attribute."""
+        if attribute is not None:
+            return self.expressions.Literal(None, attribute.dataType())
+        json = kind if kind.startswith("{") else f'"{kind}"'
+        return self.expressions.Literal(None, self.jvm.org.apache.spark.sql.types.DataType.fromJson(json))
+
     def join_type(self, kind: str) -> Any:
         return getattr(getattr(self.join_types, kind + "$"), "MODULE$")

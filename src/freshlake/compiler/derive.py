@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from freshlake.compiler import plan as p
 from freshlake.compiler.program import Applied, RefreshProgram, Step, StepKind
-from freshlake.compiler.rules import RULES, STORED
+from freshlake.compiler.rules import STORED, rule_of
 from freshlake.compiler.rules.weights import COLUMN, negate, weighted
 from freshlake.compiler.split import Node
 from freshlake.compiler.walk import is_at_hand, sources
@@ -55,8 +55,15 @@ def _only_adds(node: Node, changed: set[str], insert_only: set[str]) -> bool:
     """No entry of the change removes a row; a join of two changed inputs subtracts one to get its before-state."""
     if node.operator is not None or not sources(node.plan) & changed <= insert_only:
         return False
-    joins = (n for n in walk(node.plan) if isinstance(n, p.InnerJoin))
-    return all(sum(bool(sources(c) & changed) for c in join.inputs) <= 1 for join in joins)
+    return all(_join_only_adds(n, changed) for n in walk(node.plan) if isinstance(n, p.InnerJoin | p.Join))
+
+
+def _join_only_adds(join: p.InnerJoin | p.Join, changed: set[str]) -> bool:
+    moved = [bool(sources(c) & changed) for c in join.inputs]
+    if isinstance(join, p.InnerJoin):
+        return sum(moved) <= 1
+    # a first match takes padding and unmatched rows away
+    return not any(moved) or (not moved[1] and join.kind != "FullOuter")
 
 
 def _delta_of(node: Node, builder: _Builder) -> p.Plan | None:
@@ -97,7 +104,8 @@ class _Builder:
     def _delta(self, plan: p.Plan) -> p.Plan | None:
         if not sources(plan) & self.changed:
             return None
-        rule = RULES[type(plan)]
+        rule = rule_of(plan)
+        assert rule is not None, plan
         change: p.Plan | None = rule.delta(plan, self)
         if change is not None:
             self.note(plan, rule.name, rule.law)
@@ -129,7 +137,11 @@ class _Builder:
         """Materialise, unless the plan is already a cheap view of one change."""
         if is_at_hand(plan):
             return plan
-        return self._step(StepKind.MATERIALIZE, plan, purpose)
+        shared = self._step(StepKind.MATERIALIZE, plan, purpose)
+        for key, (of, change) in self.deltas.items():
+            if change is plan:
+                self.deltas[key] = of, shared
+        return shared
 
     def select(self, plan: p.Plan, flag: str, purpose: str) -> p.Plan:
         return self._step(StepKind.SELECT, plan, purpose, flag)

@@ -49,6 +49,8 @@ class _Emitter:
     def expr(self, e: p.Expr) -> Any:
         if e.handle is not None:
             return e.handle
+        if e.null_of is not None:
+            return self.b.null(e.null_of.attribute, e.null_of.type)
         return self.b.attribute(e.columns[0]) if e.is_column else self.b.parse(e.text)
 
     def items(self, items: tuple[p.Item, ...], columns: tuple[p.Column, ...]) -> Any:
@@ -133,8 +135,9 @@ class _Emitter:
         return self.join(self.emit(left), keys, self.b.join_type("LeftSemi"), self.b.some(self.every(on)))
 
     def emit_join(self, plan: p.Join) -> Any:
-        kind = plan.handle
-        if plan.exists is not None:
+        if plan.exists is None:
+            kind = self.b.join_type(plan.kind)
+        else:
             column = next(c for c in plan.columns if c.name == plan.exists)
             kind = self.b.join_types.ExistenceJoin(column.attribute.withName(plan.exists).newInstance())
         condition = self.b.some(self.every(plan.on)) if plan.on else self.b.none

@@ -11,7 +11,7 @@ from freshlake.compiler import plan as p
 from freshlake.compiler.compile import CompiledQuery
 from freshlake.compiler.derive import Changed
 from freshlake.compiler.program import RefreshProgram
-from freshlake.compiler.rules import RULES, STORED
+from freshlake.compiler.rules import STORED, rule_of
 from freshlake.compiler.split import Node
 from freshlake.compiler.sql import to_sql
 
@@ -60,7 +60,7 @@ def explain(compiled: CompiledQuery, subject: str, query: str, facts: dict[str, 
 
 def tree(plan: p.Plan, depth: int = 0) -> Iterator[str]:
     """The operator tree, one line each, with the rule that differentiates it."""
-    rule = RULES.get(type(plan)) or STORED.get(type(plan))
+    rule = rule_of(plan) or STORED.get(type(plan))
     yield f"{'  ' * depth}{_operator(plan)}  [{rule.name if rule else 'no rule'}]"
     for child in plan.children:
         yield from tree(child, depth + 1)
@@ -80,7 +80,7 @@ def _operator(plan: p.Plan) -> str:
         case p.Project():
             return f"Project {', '.join(plan.names)}"
         case p.Join():
-            return f"Join {plan.kind}"
+            return f"{plan.kind} join {' AND '.join(e.text for e in plan.on) or 'on true'}"
     return type(plan).__name__
 
 

@@ -31,6 +31,8 @@ class Expr:
     handle: Any = field(default=None, compare=False, repr=False)
     is_column: bool = False
     equality: tuple[str, str] | None = None
+    null_of: Column | None = None
+    """Set for a NULL of a column's type, which the engine writes."""
     facts: frozenset[str] = frozenset()
 
 
@@ -266,7 +268,6 @@ class Join(Multi):
     kind: str
     on: tuple[Expr, ...]
     exists: str | None = None
-    handle: Any = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -293,13 +294,18 @@ class LoopRef(Plan):
     id: int
 
 
-LINEAR = (Scan, NodeRef, Values, Project, Filter, Union, InnerJoin)
+LINEAR = (Scan, NodeRef, Values, Project, Filter, Union, InnerJoin, Join)
 """Operators whose change follows from their inputs' changes and states, so nothing of them is stored below the root."""
 
 
 def text(sql: str, *columns: str) -> Expr:
     """An engine formula."""
     return Expr(sql, tuple(columns))
+
+
+def null(column: Column) -> Expr:
+    """NULL of the column's type."""
+    return Expr("NULL", null_of=column)
 
 
 def quote(name: str) -> str:

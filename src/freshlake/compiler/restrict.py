@@ -2,7 +2,9 @@
 
 The semi join with K is always applied on top; below it, K moves to a leaf wherever every row with such a key must come
 from leaf rows with such a key: through projections that copy the column, filters, all branches of a union, and into the
-inputs of an inner join that hold the column or one that an equality ties to it.
+inputs of an inner join that hold the column or one that an equality ties to it. A join that keeps its left rows passes
+keys on to its left input, and to its right one where an equality of its condition ties them: the matches of such a row
+have its key. Keys of the padded side stay above, because padding would appear for rows whose matches were left out.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ def restrict(plan: p.Plan, keys: p.Plan, pairs: Sequence[tuple[str, str]]) -> p.
     if not pairs:
         return plan
     pushed = _push(plan, keys, tuple(pairs))
+    if isinstance(plan, p.State):
+        return pushed
     return p.SemiJoin(plan.columns, (pushed, keys), tuple(pairs))
 
 
@@ -42,6 +46,11 @@ def _push(plan: p.Plan, keys: p.Plan, pairs: tuple[tuple[str, str], ...]) -> p.P
             wide = (*pairs, *_tied(pairs, plan.on))
             inputs = [_push(c, keys, tuple((n, k) for n, k in wide if n in c.names)) for c in plan.inputs]
             return replace(plan, inputs=tuple(inputs))
+        case p.Join() if plan.kind != "FullOuter":
+            left, right = plan.inputs
+            kept = tuple((n, k) for n, k in pairs if n in left.names)
+            tied = tuple((n, k) for n, k in _tied(kept, plan.on) if n in right.names)
+            return replace(plan, inputs=(_push(left, keys, kept), _push(right, keys, tied)))
         case p.State():
             return p.SemiJoin(plan.columns, (_hinted(plan, keys, pairs), keys), pairs)
     return plan
@@ -100,6 +109,10 @@ def _hint(plan: p.Plan, name: str, driver: p.Plan, key: str) -> p.Plan:
             at = plan.names.index(name)
             return replace(plan, inputs=tuple(_hint(c, c.names[at], driver, key) for c in plan.inputs))
         case p.InnerJoin():
+            inputs = tuple(_hint(c, name, driver, key) if name in c.names else c for c in plan.inputs)
+            return replace(plan, inputs=inputs)
+        case p.Join():
+            # whoever gives hints compares by an equality, which drops rows that are padded for want of a pruned match
             inputs = tuple(_hint(c, name, driver, key) if name in c.names else c for c in plan.inputs)
             return replace(plan, inputs=inputs)
         case p.State():

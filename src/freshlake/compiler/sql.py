@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from freshlake.compiler import plan as p
 
+_KINDS = {
+    "LeftOuter": "LEFT OUTER",
+    "RightOuter": "RIGHT OUTER",
+    "FullOuter": "FULL OUTER",
+    "LeftSemi": "LEFT SEMI",
+    "LeftAnti": "LEFT ANTI",
+    "LeftSingle": "LEFT SINGLE",
+}
+
 
 def to_sql(plan: p.Plan, indent: int = 0) -> str:
     """One SELECT per operator; user expressions as Spark shows them."""
@@ -57,7 +66,8 @@ def _operator(plan: p.Plan, indent: int, pad: str) -> str:
         case p.Join():
             on = f"\n{pad}ON {' AND '.join(e.text for e in plan.on)}" if plan.on else ""
             left, right = (_below(c, indent) for c in plan.inputs)
-            return f"{left}\n{pad}{plan.kind.upper()} JOIN\n{right}{on}"
+            word = f"EXISTENCE ({plan.exists})" if plan.exists else _KINDS.get(plan.kind, plan.kind.upper())
+            return f"{left}\n{pad}{word} JOIN\n{right}{on}"
     below = "\n".join(_below(c, indent) for c in plan.children)
     return f"{pad}{type(plan).__name__.upper()}\n{below}"
 

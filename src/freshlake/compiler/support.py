@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from freshlake.compiler import plan as p
 from freshlake.compiler.current_time import in_result
+from freshlake.compiler.rules import JOINS
+from freshlake.compiler.rules.matches import condition_of
 from freshlake.compiler.walk import nodes
 
-_KINDS = {
-    "LeftOuter": "LEFT OUTER JOIN",
-    "RightOuter": "RIGHT OUTER JOIN",
-    "FullOuter": "FULL OUTER JOIN",
-    "LeftSemi": "EXISTS / IN (semi join)",
-    "LeftAnti": "NOT EXISTS / NOT IN (anti join)",
-    "Existence": "EXISTS or IN inside an expression",
-    "LeftSingle": "a scalar subquery",
-}
+_UNCOMPARABLE = re.compile(r'ype": ?"(map|variant|geo)|^(variant|geo)')
 
 
 @dataclass(frozen=True)
@@ -53,7 +48,7 @@ def _of_time(function: str) -> Reason:
 def _without_rule(node: p.Plan) -> str | None:
     match node:
         case p.Join():
-            return _KINDS.get(node.kind, node.kind)
+            return _join_without_rule(node)
         case p.SetOp():
             return f"{node.kind.upper()}{' ALL' if node.all else ''}"
         case p.Window():
@@ -68,4 +63,15 @@ def _without_rule(node: p.Plan) -> str | None:
             return "GROUPING SETS, CUBE or ROLLUP"
         case p.Loop() | p.LoopRef():
             return "a recursive query"
+    return None
+
+
+def _join_without_rule(join: p.Join) -> str | None:
+    """Rows with the same number of matches are found by the columns the condition reads, which must be comparable."""
+    if join.kind not in JOINS:
+        return f"{join.kind} join"
+    reads = {c for e in join.on for c in e.columns} if condition_of(join).rest else set()
+    kept = join.inputs if join.kind == "FullOuter" else join.inputs[:1]
+    if any(c.name in reads and _UNCOMPARABLE.search(c.type) for i in kept for c in i.columns):
+        return "an outer, semi or anti join whose condition reads a map or variant"
     return None

@@ -45,6 +45,8 @@ def origin(plan: p.Plan, name: str) -> tuple[p.Plan, str] | None:
         case p.InnerJoin():
             owner = next((c for c in plan.inputs if name in c.names), None)
             return origin(owner, name) if owner else None
+        case p.Join() if plan.kind != "FullOuter":
+            return origin(plan.inputs[0], name) if name in plan.inputs[0].names else None
         case p.State() | p.Delta() | p.Ref() | p.Scan() | p.NodeRef():
             return plan, name
     return None

@@ -3,7 +3,8 @@
 from freshlake.compiler.passes.drop_sorts import drop_sorts
 from freshlake.compiler.passes.flatten_joins import flatten_joins
 from freshlake.compiler.passes.prune_columns import prune_columns
+from freshlake.compiler.passes.swap_right_joins import swap_right_joins
 
-PASSES = (drop_sorts, flatten_joins, prune_columns)
+PASSES = (drop_sorts, swap_right_joins, flatten_joins, prune_columns)
 
-__all__ = ["PASSES", "drop_sorts", "flatten_joins", "prune_columns"]
+__all__ = ["PASSES", "drop_sorts", "flatten_joins", "prune_columns", "swap_right_joins"]

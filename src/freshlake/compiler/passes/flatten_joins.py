@@ -1,7 +1,11 @@
-"""Gather nested inner joins and the filters above them into one n-way join.
+"""Gather nested inner joins and the filters above them into one n-way join; move conditions onto the inputs they read.
 
 Sound because an inner join keeps exactly the product rows on which every conjunct is true, in whatever order they are
 tested. A conjunct that reads one input alone moves onto that input, so its delta is filtered before it is joined.
+
+In other joins, except a full one, a row of the result belongs to one row of the left input; so a filter that reads
+the left input alone moves onto it. One that reads the right side of a left join stays, since it sees the padding. A
+conjunct of the condition that reads the right input alone decides which of its rows can match, so it moves there.
 """
 
 from __future__ import annotations
@@ -22,11 +26,15 @@ def _flatten(plan: p.Plan) -> p.Plan:
             return _flatten(replace(below, on=below.on + plan.on))
         case p.Filter(child=p.InnerJoin() as below):
             return _place(below.inputs, below.on + plan.on, below.columns)
+        case p.Filter(child=p.Join() as below) if below.kind != "FullOuter":
+            return _above(plan, below)
         case p.Filter(child=p.Project() as below) if _movable(plan, below):
             pushed = _flatten(p.Filter(below.child.columns, below.child, plan.on))
             return replace(below, child=pushed)
         case p.InnerJoin():
             return _gather(plan)
+        case p.Join() if plan.kind != "FullOuter":
+            return _within(plan)
     return plan
 
 
@@ -34,6 +42,32 @@ def _movable(above: p.Filter, below: p.Project) -> bool:
     """The filter reads only columns that the projection passes through under the same name."""
     passed = {i.name for i in below.items if i.expr is None}
     return all(set(e.columns) <= passed for e in above.on)
+
+
+def _above(above: p.Filter, join: p.Join) -> p.Plan:
+    left, right = join.inputs
+    mine, rest = _reading(above.on, left)
+    if not mine:
+        return above
+    moved = replace(join, inputs=(_flatten(p.Filter(left.columns, left, mine)), right))
+    return p.Filter(above.columns, moved, rest) if rest else moved
+
+
+def _within(join: p.Join) -> p.Plan:
+    left, right = join.inputs
+    theirs, rest = _reading(join.on, right)
+    if theirs:
+        right = _flatten(p.Filter(right.columns, right, theirs))
+    mine, others = _reading(rest, left) if join.kind == "LeftSemi" else ((), rest)
+    if mine:
+        left = _flatten(p.Filter(left.columns, left, mine))
+    return replace(join, inputs=(left, right), on=others) if theirs or mine else join
+
+
+def _reading(on: tuple[p.Expr, ...], child: p.Plan) -> tuple[tuple[p.Expr, ...], tuple[p.Expr, ...]]:
+    """Conjuncts that read columns of `child` alone, and the others."""
+    mine = tuple(e for e in on if e.columns and set(e.columns) <= set(child.names))
+    return mine, tuple(e for e in on if e not in mine)
 
 
 def _gather(join: p.InnerJoin) -> p.Plan:

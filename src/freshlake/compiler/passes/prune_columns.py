@@ -32,6 +32,8 @@ def _prune(plan: p.Plan, needed: set[str]) -> p.Plan:
             columns = tuple(c for i in inputs for c in i.columns)
             unread = frozenset(c.name for c in columns) - needed
             return replace(plan, inputs=inputs, columns=columns, unread=unread)
+        case p.Join():
+            return _join(plan, needed | {c for e in plan.on for c in e.columns})
         case p.Aggregate():
             return _aggregate(plan, needed)
         case p.Union():
@@ -47,6 +49,16 @@ def _scan(scan: p.Scan, needed: set[str]) -> p.Plan:
     pairs = [(c, f) for c, f in zip(scan.columns, scan.fields, strict=True) if c.name in needed]
     pairs = pairs or [(scan.columns[0], scan.fields[0])]  # a relation without columns cannot be read
     return replace(scan, columns=tuple(c for c, _ in pairs), fields=tuple(f for _, f in pairs))
+
+
+def _join(plan: p.Join, wanted: set[str]) -> p.Plan:
+    """Outer joins show both inputs, the others the left one and perhaps whether there is a match."""
+    inputs = tuple(_prune(c, wanted & set(c.names)) for c in plan.inputs)
+    known = {c.name: c for c in plan.columns}
+    both = plan.kind in ("LeftOuter", "FullOuter", "LeftSingle")
+    below = (c for i in (inputs if both else inputs[:1]) for c in i.columns)
+    exists = (known[plan.exists],) if plan.exists else ()
+    return replace(plan, inputs=inputs, columns=(*(known[c.name] for c in below), *exists))
 
 
 def _aggregate(plan: p.Aggregate, needed: set[str]) -> p.Plan:

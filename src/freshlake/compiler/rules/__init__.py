@@ -1,15 +1,34 @@
-"""One file per operator: RULES says which rule differentiates which operator, STORED which ones are stored nodes."""
+"""One file per operator: RULES says which rule differentiates which operator, STORED which ones are stored nodes.
 
+Joins that are not inner joins are one operator with several kinds; JOINS has their rules.
+"""
+
+from freshlake.compiler import plan as p
 from freshlake.compiler.rules.aggregate import AGGREGATE
+from freshlake.compiler.rules.anti_join import ANTI_JOIN
+from freshlake.compiler.rules.existence_join import EXISTENCE_JOIN
 from freshlake.compiler.rules.filter import FILTER
+from freshlake.compiler.rules.full_join import FULL_JOIN
 from freshlake.compiler.rules.inner_join import INNER_JOIN
+from freshlake.compiler.rules.left_join import LEFT_JOIN
 from freshlake.compiler.rules.node import NODE
 from freshlake.compiler.rules.project import PROJECT
+from freshlake.compiler.rules.rule import Rule
 from freshlake.compiler.rules.scan import SCAN
+from freshlake.compiler.rules.semi_join import SEMI_JOIN
+from freshlake.compiler.rules.single_join import SINGLE_JOIN
 from freshlake.compiler.rules.union_all import UNION_ALL
 
 RULES = {rule.operator: rule for rule in (SCAN, NODE, FILTER, PROJECT, UNION_ALL, INNER_JOIN)}
 
+JOINS = {rule.kind: rule for rule in (LEFT_JOIN, FULL_JOIN, SEMI_JOIN, ANTI_JOIN, EXISTENCE_JOIN, SINGLE_JOIN)}
+
 STORED = {rule.operator: rule for rule in (AGGREGATE,)}
 
-__all__ = ["RULES", "STORED"]
+
+def rule_of(plan: p.Plan) -> Rule | None:
+    """The rule of an operator that needs no state of its own."""
+    return JOINS.get(plan.kind) if isinstance(plan, p.Join) else RULES.get(type(plan))
+
+
+__all__ = ["JOINS", "RULES", "STORED", "rule_of"]

@@ -44,6 +44,8 @@ class Rule:
     delta: Callable[[Any, Derive], p.Plan | None]
     linearity: Linearity
     law: str
+    kind: str = ""
+    """For a rule of `Join`: the kind of join."""
 
 
 class Build(Derive, Protocol):
