@@ -13,8 +13,10 @@ from tests.property.query import (
     Filter,
     Item,
     Join,
+    Match,
     Project,
     Query,
+    Scalar,
     Shared,
     Table,
     Union,
@@ -40,8 +42,16 @@ OPERATORS = (
     "nested",
     "self_join",
     "cross",
+    "outer_join",
+    "outer_chain",
+    "match",
+    "no_match",
+    "match_value",
+    "scalar",
 )
 """What stands at or near the root of a query, taken in turn, so that consecutive seeds cover all of them."""
+
+JOINS = ("join", "self_join", "cross", "outer_join", "outer_chain", "match", "no_match", "match_value", "scalar")
 
 _FLAVOURS = (
     "",
@@ -238,11 +248,14 @@ class _Queries:
         if deep <= 0 or self.rng.random() < 0.25:
             return self.rng.choice(self.tables)
         common = ("filter", "project", "join", "join", "aggregate", "extremum", "union_all", "distinct", "shared")
+        common += ("outer_join", "match")
         made = self.make(self.rng.choice(common), deep)
         return made if made.size <= MAX_ROWS / 10 else self.rng.choice(self.tables)
 
     def make(self, operator: str, deep: int) -> Query:
         below = deep - 1
+        if operator in JOINS:
+            return self.make_joined(operator, below)
         match operator:
             case "filter":
                 return self.make_filter(self.source(below))
@@ -250,13 +263,6 @@ class _Queries:
                 return self.make_project(self.source(below))
             case "union_all" | "union":
                 return self.make_union(self.source(below), self.source(below), all_rows=operator == "union_all")
-            case "join":
-                return self.make_join(self.source(below), self.source(below))
-            case "self_join":
-                child = self.source(0)
-                return self.make_join(child, child)
-            case "cross":
-                return self.make_join(self.source(below), self.source(0), cross=True)
             case "distinct":
                 return self.make_distinct(self.source(below))
             case "shared":
@@ -265,6 +271,23 @@ class _Queries:
                 inner = self.make_aggregate(self.source(below - 1), "aggregate")
                 return self.make_aggregate(inner, self.rng.choice(("aggregate", "extremum", "recompute")))
         return self.make_aggregate(self.source(below), operator)
+
+    def make_joined(self, operator: str, below: int) -> Query:
+        match operator:
+            case "join":
+                return self.make_join(self.source(below), self.source(below))
+            case "self_join":
+                child = self.source(0)
+                return self.make_join(child, child)
+            case "cross":
+                return self.make_join(self.source(below), self.source(0), cross=True)
+            case "outer_join":
+                return self.make_outer(self.source(below), self.source(below))
+            case "outer_chain":
+                return self.make_outer(self.make_outer(self.source(0), self.source(below - 1)), self.source(0))
+            case "match" | "no_match" | "match_value":
+                return self.make_match(self.source(below), self.source(below), operator)
+        return self.make_scalar(self.source(below), self.source(below))
 
     def exact(self, query: Query) -> list[Col]:
         return [c for c in query.cols if c.exact and c.kind != "list"]
@@ -311,6 +334,43 @@ class _Queries:
     def make_join(self, left: Query, right: Query, cross: bool = False) -> Query:
         on = None if cross else self._condition(left, right)
         return Join(left, right, self._joined(left, right), on)
+
+    def make_outer(self, left: Query, right: Query) -> Query:
+        kind = self.rng.choice(("LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"))
+        on = self._condition(left, right) if self.rng.random() < 0.9 else "true"
+        if self.rng.random() < 0.2 and self.exact(left):
+            on += f" AND l.{self.rng.choice(self.exact(left)).name} IS NOT NULL"
+        return Join(left, right, self._joined(left, right), on, kind)
+
+    def make_match(self, left: Query, right: Query, operator: str) -> Query:
+        """EXISTS or IN, their negations, and both as values."""
+        rng = self.rng
+        pairs = [(a, b) for a in self.exact(left) for b in self.exact(right) if a.kind == b.kind]
+        test = f"EXISTS (SELECT 1 FROM {{}} WHERE {self._condition(left, right)})"
+        if pairs and rng.random() < 0.5:
+            a, b = rng.choice(pairs)
+            test = f"l.{a.name} IN (SELECT r.{b.name} FROM {{}})"
+        if operator == "no_match":
+            test = test.replace(" IN ", " NOT IN ", 1) if test.startswith("l.") else f"NOT {test}"
+        if operator != "match_value":
+            return Match(left, right, test)
+        if rng.random() < 0.5 and self.exact(left):
+            return Match(left, right, f"({test} OR l.{rng.choice(self.exact(left)).name} IS NULL)")
+        shown = rng.choice((test, f"CASE WHEN {test} THEN 1 ELSE 0 END"))
+        return Match(left, right, shown, Col(self.name(), "int" if shown.startswith("CASE") else "bool"))
+
+    def make_scalar(self, left: Query, right: Query) -> Query:
+        rng = self.rng
+        text, kind, exact = "count(*)", "int", True
+        if self.exact(right):
+            c = rng.choice(self.exact(right))
+            text, kind, exact = rng.choice([*self._extrema(c), (f"count({c.name})", "int", True)])
+        pairs = [(a, b) for a in self.exact(left) for b in self.exact(right) if a.kind == b.kind]
+        where = None
+        if pairs and rng.random() < 0.7:
+            a, b = rng.choice(pairs)
+            where = f"l.{a.name} = r.{b.name}"
+        return Scalar(left, right, Item(text, Col(self.name(), kind, exact)), where)
 
     def _joined(self, left: Query, right: Query) -> tuple[Item, ...]:
         """Columns of both sides; one whose name is free keeps it."""

@@ -22,14 +22,15 @@ from unittest import mock
 from freshlake.compiler import derive, restrict
 from freshlake.compiler import plan as p
 from freshlake.compiler.passes import drop_empty as drop_empty_module
-from freshlake.compiler.passes import flatten_joins as flatten_module
-from freshlake.compiler.rules import RULES, aggregate, aggregate_state, inner_join
+from freshlake.compiler.rules import RULES, aggregate, aggregate_state, inner_join, stored
 from freshlake.compiler.rules.weights import COLUMN, weighted
 from freshlake.refresh import commit, run
 from freshlake.session import start
-from freshlake.storage import lookup, netting, read
+from freshlake.storage import netting, read, small
 from freshlake.storage.scan import KeyFilter
-from tests.integration.test_operators import CASES, script
+from tests.integration import test_joins, test_operators
+from tests.integration.test_operators import script
+from tests.property import join_mutations as joins
 from tests.property.case import Script
 from tests.property.generate import generate
 from tests.property.play import Failure, play
@@ -37,6 +38,7 @@ from tests.property.test_property import SEEDS
 
 Patch = AbstractContextManager[Any]
 
+CASES = {**test_operators.CASES, **test_joins.CASES}
 POSITIVE = p.text(f"{p.WEIGHT} > 0", p.WEIGHT)
 
 
@@ -138,8 +140,8 @@ def _insert_only_is_claimed_for_every_change() -> list[Patch]:
 
 
 def _flattening_loses_a_condition() -> list[Patch]:
-    original = flatten_module._place
-    return [_attr(flatten_module, "_place", lambda inputs, on, columns: original(inputs, on[:-1], columns))]
+    original = joins.FLATTEN._place
+    return [_attr(joins.FLATTEN, "_place", lambda inputs, on, columns: original(inputs, on[:-1], columns))]
 
 
 # Aggregates ----------------------------------------------------------------------------------------------------------
@@ -234,7 +236,7 @@ def _old_rows_are_not_subtracted() -> list[Patch]:
     def nothing(plan: p.Plan) -> p.Plan:
         return p.Filter(weighted(plan).columns, weighted(plan), (p.text("false"),))
 
-    return [_attr(aggregate, "negate", nothing)]
+    return [_attr(stored, "negate", nothing)]
 
 
 def _changes_of_nodes_are_forgotten() -> list[Patch]:
@@ -302,7 +304,7 @@ def _copies_are_stored_once() -> list[Patch]:
     def once(table: Any) -> Any:
         return table.drop_columns([netting.WEIGHT])
 
-    return [_attr(module, "copies", once) for module in (netting, read, lookup)]
+    return [_attr(module, "copies", once) for module in (netting, read, small)]
 
 
 MUTATIONS = (
@@ -311,10 +313,30 @@ MUTATIONS = (
     Mutation("project forgets the weight", _project_forgets_the_weight, ("project_expressions",)),
     Mutation("union drops a branch", _union_drops_a_branch, ("union_all",)),
     Mutation("scan sees insertions only", _scan_sees_insertions_only, ("narrow_with_duplicates",)),
-    Mutation("join reads after for before", _join_reads_after_for_before, ("equi_join", "self_join")),
+    Mutation(
+        "join reads after for before",
+        _join_reads_after_for_before,
+        ("equi_join", "self_join", "left_join"),
+    ),
     Mutation("join keeps one term", _join_keeps_one_term, ("equi_join", "self_join")),
     Mutation("join forgets the other weight", _join_forgets_the_other_weight, ("equi_join", "self_join")),
     Mutation("insert-only is claimed for every change", _insert_only_is_claimed_for_every_change, ("equi_join",)),
+    Mutation(
+        "presence follows the sign of the change",
+        joins.presence_follows_the_sign_of_the_change,
+        ("exists_key", "left_join", "left_join_range"),
+    ),
+    Mutation("removed matches count as new", joins.removed_matches_count_as_new, ("exists_key", "left_join")),
+    Mutation("padding stays", joins.padding_stays, ("left_join", "full_join")),
+    Mutation("all-NULL matches are padding", joins.all_null_matches_are_taken_for_padding, ("left_join",)),
+    Mutation("new rows are not padded", joins.new_rows_are_not_padded, ("left_join",)),
+    Mutation("a full join pads one side", joins.a_full_join_pads_one_side, ("full_join",)),
+    Mutation("a flag is never taken back", joins.a_flag_is_set_but_never_taken_back, ("exists_shown",)),
+    Mutation("an anti join adds", joins.an_anti_join_adds_what_it_should_remove, ("not_exists", "not_in")),
+    Mutation("left conditions are ignored", joins.turns_ignore_the_left_condition, ("left_join_mixed",)),
+    Mutation("right conditions are ignored", joins.matches_ignore_the_right_condition, ("full_join_mixed",)),
+    Mutation("keys move below padding", joins.keys_move_below_padding, ("recomputed_over_padding",)),
+    Mutation("filters move below padding", joins.filters_move_below_padding, ("only_unmatched",)),
     Mutation("flattening loses a condition", _flattening_loses_a_condition, ("three_way_join",)),
     Mutation("extremum is never recomputed", _extremum_is_never_recomputed, ("extrema",)),
     Mutation("any insertion excuses the recompute", _any_insertion_excuses_the_recompute, ("extrema",)),
@@ -349,15 +371,12 @@ def applied(mutation: Mutation) -> Iterator[None]:
 
 def directed(names: tuple[str, ...]) -> Script:
     """Some of the directed cases, through all their rounds."""
-    whole = script()
-    wanted = {n for n in names if n in CASES}
-    rounds = tuple(replace(r, refreshes=tuple(a for a in r.refreshes if a[0] in wanted)) for r in whole.rounds)
-    return replace(whole, queries={n: s for n, s in whole.queries.items() if n in wanted}, rounds=rounds)
+    return script({n: s for n, s in CASES.items() if n in names})
 
 
 def attempts(mutation: Mutation) -> Iterator[tuple[str, Script]]:
     yield "directed", directed(mutation.cases)
-    yield "all directed", script()
+    yield "all directed", script(CASES)
     for seed in SEEDS:
         yield f"seed {seed}", generate(seed).script()
 

@@ -158,6 +158,7 @@ class Join(Binary):
 
     items: tuple[Item, ...]
     on: str | None
+    kind: str = "JOIN"
 
     @property
     def cols(self) -> tuple[Col, ...]:
@@ -169,9 +170,47 @@ class Join(Binary):
         return max(1.0, self.left.size * self.right.size * share)
 
     def sql(self) -> str:
-        word = "CROSS JOIN" if self.on is None else "JOIN"
+        word = "CROSS JOIN" if self.on is None else self.kind
         on = "" if self.on is None else f" ON {self.on}"
         return f"SELECT {_list(self.items)} FROM {_from(self.left, 'l')} {word} {_from(self.right, 'r')}{on}"
+
+
+@dataclass(frozen=True)
+class Match(Binary):
+    """Rows of `l` by whether `r` has a match: as a filter (perhaps with an alternative), or shown as a column."""
+
+    test: str
+    """With `{}` in the place of the right side."""
+    shown: Col | None = None
+
+    @property
+    def cols(self) -> tuple[Col, ...]:
+        return (*self.left.cols, self.shown) if self.shown else self.left.cols
+
+    def sql(self) -> str:
+        test = self.test.format(_from(self.right, "r"))
+        names, rows = ", ".join(f"l.{c.name}" for c in self.left.cols), _from(self.left, "l")
+        if self.shown:
+            return f"SELECT {names}, {test} AS {self.shown.name} FROM {rows}"
+        return f"SELECT {names} FROM {rows} WHERE {test}"
+
+
+@dataclass(frozen=True)
+class Scalar(Binary):
+    """Rows of `l` with one value computed from `r`."""
+
+    call: Item
+    where: str | None
+
+    @property
+    def cols(self) -> tuple[Col, ...]:
+        return (*self.left.cols, self.call.col)
+
+    def sql(self) -> str:
+        where = f" WHERE {self.where}" if self.where else ""
+        value = f"(SELECT {self.call.text} FROM {_from(self.right, 'r')}{where})"
+        names = ", ".join(f"l.{c.name}" for c in self.left.cols)
+        return f"SELECT {names}, {value} AS {self.call.col.name} FROM {_from(self.left, 'l')}"
 
 
 @dataclass(frozen=True)
@@ -265,6 +304,8 @@ def _plainer(query: Query) -> Iterator[Query]:
     match query:
         case Filter() | Distinct():
             yield query.child
+        case Match() if not query.shown:
+            yield query.left
         case Union():
             yield from (c for c in query.children if [x.name for x in c.cols] == [x.name for x in query.cols])
         case Aggregate():

@@ -89,3 +89,30 @@ def test_an_aggregation_without_keys_has_a_row_even_over_nothing(plan: p.Plan) -
 
 def test_a_stored_table_is_never_taken_for_empty() -> None:
     assert drop_empty(STATE, lambda _: True) == STATE
+
+
+def other(kind: str, left: p.Plan, right: p.Plan) -> p.Join:
+    both = () if kind in ("LeftSemi", "LeftAnti") else right.columns
+    return p.Join((*left.columns, *both), (left, right), kind, (p.text("a = b", "a", "b"),))
+
+
+@pytest.mark.parametrize("kind", ["LeftOuter", "LeftSingle", "LeftSemi", "LeftAnti", "Existence"])
+def test_a_join_without_left_rows_is_nothing(kind: str) -> None:
+    assert dropped(other(kind, EMPTY, STATE)) is None
+    assert dropped(other(kind, FULL, STATE)) == other(kind, FULL, STATE)
+
+
+@pytest.mark.parametrize("kind", ["LeftOuter", "LeftSingle", "Existence"])
+def test_left_rows_stay_though_nothing_can_match(kind: str) -> None:
+    assert dropped(other(kind, FULL, NO_ROWS)) == other(kind, FULL, NO_ROWS)
+
+
+def test_without_right_rows_an_anti_join_is_its_left_side_and_a_semi_join_is_nothing() -> None:
+    assert dropped(other("LeftAnti", FULL, NO_ROWS)) == FULL
+    assert dropped(other("LeftSemi", FULL, NO_ROWS)) is None
+
+
+def test_a_full_join_is_empty_only_when_both_sides_are() -> None:
+    assert dropped(other("FullOuter", EMPTY, SOME_ROWS)) == other("FullOuter", EMPTY, SOME_ROWS)
+    assert dropped(other("FullOuter", FULL, NO_ROWS)) == other("FullOuter", FULL, NO_ROWS)
+    assert dropped(other("FullOuter", EMPTY, NO_ROWS)) is None

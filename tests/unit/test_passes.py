@@ -21,6 +21,11 @@ def join(*inputs: p.Plan, on: tuple[p.Expr, ...] = ()) -> p.InnerJoin:
     return p.InnerJoin(tuple(c for i in inputs for c in i.columns), inputs, on)
 
 
+def other(kind: str, left: p.Plan, right: p.Plan, *on: p.Expr) -> p.Join:
+    both = () if kind in ("LeftSemi", "LeftAnti") else right.columns
+    return p.Join((*left.columns, *both), (left, right), kind, on)
+
+
 def equal(left: str, right: str) -> p.Expr:
     return p.Expr(f"{left} = {right}", (left, right), equality=(left, right))
 
@@ -97,6 +102,33 @@ class TestFlattenJoins:
         assert flat.on == (never,)
 
 
+KEEPING = pytest.mark.parametrize("kind", ["LeftOuter", "LeftSingle", "LeftSemi", "LeftAnti"])
+
+
+class TestConditionsOfOtherJoins:
+    @KEEPING
+    def test_a_filter_on_the_kept_side_moves_onto_it(self, kind: str) -> None:
+        assert flatten_joins(where(other(kind, A, B, AB), ON_A)) == other(kind, where(A, ON_A), B, AB)
+
+    def test_a_filter_that_sees_padding_stays_above(self) -> None:
+        left = where(other("LeftOuter", A, B, AB), ON_B, ON_A)
+        assert flatten_joins(left) == where(other("LeftOuter", where(A, ON_A), B, AB), ON_B)
+        full = where(other("FullOuter", A, B, AB), ON_A, ON_B)
+        assert flatten_joins(full) == full
+
+    @KEEPING
+    def test_a_condition_on_the_right_alone_moves_there(self, kind: str) -> None:
+        assert flatten_joins(other(kind, A, B, AB, ON_B)) == other(kind, A, where(B, ON_B), AB)
+
+    def test_a_condition_on_the_left_alone_stays_where_it_pads(self) -> None:
+        for kind in ("LeftOuter", "LeftAnti", "LeftSingle", "FullOuter"):
+            assert flatten_joins(other(kind, A, B, AB, ON_A)) == other(kind, A, B, AB, ON_A)
+        assert flatten_joins(other("LeftSemi", A, B, AB, ON_A)) == other("LeftSemi", where(A, ON_A), B, AB)
+
+    def test_conditions_of_a_full_join_stay(self) -> None:
+        assert flatten_joins(other("FullOuter", A, B, AB, ON_B)) == other("FullOuter", A, B, AB, ON_B)
+
+
 class TestPruneColumns:
     def test_scans_keep_what_is_read(self) -> None:
         pruned = prune_columns(keep(where(A, ON_A), "a_k"))
@@ -125,6 +157,14 @@ class TestPruneColumns:
         assert isinstance(kept, p.Aggregate)
         assert (kept.keys, kept.calls, kept.names) == ((p.Item("a_k"),), (count,), ("a_k", "n"))
         assert of_kind(pruned, p.Scan)[0].names == ("a_k",)
+
+    def test_the_other_joins_keep_what_their_condition_reads(self) -> None:
+        pruned = prune_columns(keep(other("LeftOuter", A, B, AB), "a_x"))
+        assert [s.names for s in of_kind(pruned, p.Scan)] == [("a_k", "a_x"), ("b_k",)]
+        (below,) = pruned.children
+        assert below.names == ("a_k", "a_x", "b_k")
+        (semi,) = prune_columns(keep(other("LeftAnti", A, B, AB), "a_x")).children
+        assert semi.names == ("a_k", "a_x")
 
     def test_union_branches_lose_the_same_places(self) -> None:
         union = p.Union((p.Column("u", "long"), p.Column("v", "long")), (A, keep(B, "b_y", "b_k")))
@@ -193,6 +233,21 @@ class TestRestrict:
     def test_all_branches_of_a_union_are_restricted_by_position(self) -> None:
         union = p.Union((p.Column("u", "long"), p.Column("v", "long")), (state(A), keep(state(B), "b_y", "b_k")))
         assert hints(restrict(union, KEYS, [("u", "k")])) == {"a": [("k", "k")], "b": [("y", "k")]}
+
+    @KEEPING
+    def test_a_join_passes_keys_on_to_its_kept_side_and_to_tied_columns(self, kind: str) -> None:
+        joined = other(kind, state(A), state(B), AB, ON_B)
+        assert hints(restrict(joined, KEYS, [("a_k", "k")])) == {"a": [("k", "k")], "b": [("k", "k")]}
+        assert hints(restrict(joined, KEYS, [("a_x", "k")])) == {"a": [("x", "k")], "b": []}
+
+    def test_an_equality_of_two_left_columns_ties_nothing_in_an_outer_join(self) -> None:
+        joined = other("LeftOuter", state(A), state(B), equal("a_k", "a_x"))
+        assert hints(restrict(joined, KEYS, [("a_k", "k")])) == {"a": [("k", "k")], "b": []}
+
+    @pytest.mark.parametrize(("kind", "column"), [("LeftOuter", "b_k"), ("FullOuter", "a_k"), ("FullOuter", "b_k")])
+    def test_keys_of_a_padded_side_stay_above(self, kind: str, column: str) -> None:
+        restricted = restrict(other(kind, state(A), state(B), AB), KEYS, [(column, "k")])
+        assert hints(restricted) == {"a": [], "b": []}
 
     def test_keys_stop_above_an_aggregate(self) -> None:
         total = p.Aggregate((p.Column("a_k", "long"),), state(A), (p.Item("a_k"),), ())

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from freshlake.compiler import plan as p
 from freshlake.compiler.program import Applied, RefreshProgram, Step, StepKind
-from freshlake.compiler.rules import STORED, rule_of
+from freshlake.compiler.rules import STORED
+from freshlake.compiler.rules.lookup import rule_of
 from freshlake.compiler.rules.weights import COLUMN, negate, weighted
 from freshlake.compiler.split import Node
 from freshlake.compiler.walk import is_at_hand, sources

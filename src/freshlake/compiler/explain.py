@@ -11,7 +11,8 @@ from freshlake.compiler import plan as p
 from freshlake.compiler.compile import CompiledQuery
 from freshlake.compiler.derive import Changed
 from freshlake.compiler.program import RefreshProgram
-from freshlake.compiler.rules import STORED, rule_of
+from freshlake.compiler.rules import STORED
+from freshlake.compiler.rules.lookup import rule_of
 from freshlake.compiler.split import Node
 from freshlake.compiler.sql import to_sql
 

@@ -3,7 +3,6 @@
 Joins that are not inner joins are one operator with several kinds; JOINS has their rules.
 """
 
-from freshlake.compiler import plan as p
 from freshlake.compiler.rules.aggregate import AGGREGATE
 from freshlake.compiler.rules.anti_join import ANTI_JOIN
 from freshlake.compiler.rules.existence_join import EXISTENCE_JOIN
@@ -13,7 +12,6 @@ from freshlake.compiler.rules.inner_join import INNER_JOIN
 from freshlake.compiler.rules.left_join import LEFT_JOIN
 from freshlake.compiler.rules.node import NODE
 from freshlake.compiler.rules.project import PROJECT
-from freshlake.compiler.rules.rule import Rule
 from freshlake.compiler.rules.scan import SCAN
 from freshlake.compiler.rules.semi_join import SEMI_JOIN
 from freshlake.compiler.rules.single_join import SINGLE_JOIN
@@ -26,9 +24,4 @@ JOINS = {rule.kind: rule for rule in (LEFT_JOIN, FULL_JOIN, SEMI_JOIN, ANTI_JOIN
 STORED = {rule.operator: rule for rule in (AGGREGATE,)}
 
 
-def rule_of(plan: p.Plan) -> Rule | None:
-    """The rule of an operator that needs no state of its own."""
-    return JOINS.get(plan.kind) if isinstance(plan, p.Join) else RULES.get(type(plan))
-
-
-__all__ = ["JOINS", "RULES", "STORED", "rule_of"]
+__all__ = ["JOINS", "RULES", "STORED"]

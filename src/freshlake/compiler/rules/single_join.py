@@ -23,5 +23,5 @@ def _delta(join: p.Join, derive: Derive) -> p.Plan | None:
 
 
 SINGLE_JOIN = Rule(
-    "single_join", p.Join, _delta, Linearity.BILINEAR, "ΔL ⟕ R₁ + L₀ ⋈ ΔR − pad(F), m₁ ≤ 1", "LeftSingle"
+    "single_join", p.Join, _delta, Linearity.BILINEAR, "ΔL ⟕ R₁ + L₀ ⋈ ΔR − pad(F), where m₁ ≤ 1", "LeftSingle"
 )
