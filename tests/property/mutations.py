@@ -263,10 +263,10 @@ def _null_keys_are_pruned_away() -> list[Patch]:
 def _hints_name_another_column() -> list[Patch]:
     original = restrict._hint
 
-    def hint(plan: p.Plan, name: str, driver: p.Plan, key: str) -> p.Plan:
+    def hint(plan: p.Plan, name: str, *rest: Any) -> p.Plan:
         if isinstance(plan, p.State):
-            return original(plan, plan.names[-1 if plan.names[0] == name else 0], driver, key)
-        return original(plan, name, driver, key)
+            return original(plan, plan.names[-1 if plan.names[0] == name else 0], *rest)
+        return original(plan, name, *rest)
 
     return [_attr(restrict, "_hint", hint)]
 

@@ -122,6 +122,7 @@ class Plans:
             (self._equal(left, right), self.predicate(right.names)),
             (self._equal(left, right), self.predicate(left.names)),
             (self._equal(left, right), self._tie(left, right)),
+            (self._tie(left, right), self._tie(left, right)),
             (self._tie(left, right),),
             (self._tie(left, right), self.predicate(left.names)),
             (self.predicate(left.names),),
@@ -158,7 +159,10 @@ class Plans:
     def _tie(self, left: p.Plan, right: p.Plan) -> p.Expr:
         a, b = self.rng.choice(left.names), self.rng.choice(right.names)
         sign = self.rng.choice(("=", "=", "=", "<=>", "<"))
-        return p.Expr(f"{a} {sign} {b}", (a, b), equality=(a, b) if sign == "=" else None)
+        pair = (a, b)
+        return p.Expr(
+            f"{a} {sign} {b}", pair, equality=pair if sign == "=" else None, same=pair if sign == "<=>" else None
+        )
 
     def shared(self, depth: int, joins: int) -> p.Plan:
         """One plan object read twice, as a common table expression is."""

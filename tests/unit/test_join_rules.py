@@ -30,6 +30,7 @@ def scan(source: str) -> p.Scan:
 L, R = scan("l"), scan("r")
 EQUAL = p.Expr("l_k = r_k", ("l_k", "r_k"), equality=("l_k", "r_k"))
 LESS = p.text("l_x < r_y", "l_x", "r_y")
+NULL_SAFE = p.Expr("l_k <=> r_k", ("l_k", "r_k"), same=("l_k", "r_k"))
 NOT_IN = p.text("(l_k = r_k) or (l_k = r_k) is null", "l_k", "r_k")
 SAME = p.text("l_k = r_k or false", "l_k", "r_k")
 """An equality that is not known as one, so matches are counted row by row."""
@@ -127,6 +128,14 @@ class TestTurns:
             (None, None, 1, 7): 1,
             (2, 6, 2, 8): 1,
         }
+
+
+def test_null_keys_match_each_other_by_null_safe_equality() -> None:
+    for kind in ("LeftSemi", "LeftOuter", "FullOuter"):
+        table = kept(join(kind, NULL_SAFE), [(None, 5), (1, 6)], [])
+        moved = change(table, right=[((None, 2), 1)])
+        assert moved[(None, 5) if kind == "LeftSemi" else (None, 5, None, 2)] == 1
+        assert change(table, right=[((None, 3), 1), ((None, 2), -1)])[None, 5] == 0
 
 
 class TestNotIn:

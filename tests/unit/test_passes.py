@@ -271,6 +271,13 @@ class TestPruneBy:
         computed = p.project(self.DELTA, [p.Item("a_k", p.text("a_x + 1", "a_x"))])
         assert hints(prune_by([computed, state(B)], 0, (AB,))[1]) == {"b": []}
 
+    def test_null_safe_equalities_give_hints_except_where_they_would_see_padding(self) -> None:
+        tie = p.Expr("a_k <=> b_k", ("a_k", "b_k"), same=("a_k", "b_k"))
+        assert hints(prune_by([self.DELTA, state(B)], 0, (tie,))[1]) == {"b": [("k", "k")]}
+        padded = other("LeftOuter", state(C), state(B), BC)
+        assert hints(prune_by([self.DELTA, padded], 0, (tie,))[1]) == {"c": [], "b": []}
+        assert hints(prune_by([self.DELTA, padded], 0, (AB,))[1]) == {"c": [], "b": [("k", "k")]}
+
     def test_only_plain_equalities_give_hints(self) -> None:
         tie = p.Expr("a_k <=> b_k", ("a_k", "b_k"))
         assert hints(prune_by([self.DELTA, state(B)], 0, (tie,))[1]) == {"b": []}

@@ -96,8 +96,9 @@ class ExpressionBinder(ABC):
         columns = tuple(self.names[i] for i in self.ids(e.references().toSeq()))
         kind = e.getClass().getSimpleName()
         handle = self.b.substitute(e, self.pairs_of(columns)) if columns else e
-        equality = self.equality(e) if kind == "EqualTo" else None
-        return p.Expr(self.readable(e), columns, handle, kind == "AttributeReference", equality)
+        equality = self.compared(e) if kind == "EqualTo" else None
+        same = self.compared(e) if kind == "EqualNullSafe" else None
+        return p.Expr(self.readable(e), columns, handle, kind == "AttributeReference", equality, same)
 
     def pairs_of(self, columns: tuple[str, ...]) -> list[Any]:
         wanted = set(columns)
@@ -108,7 +109,8 @@ class ExpressionBinder(ABC):
         names = self.names
         return re.sub(r"[\w$.]*#(\d+)L?", lambda m: names.get(int(m[1]), m[0]), text)
 
-    def equality(self, e: Any) -> tuple[str, str] | None:
+    def compared(self, e: Any) -> tuple[str, str] | None:
+        """The two sides, when they are plain columns."""
         left, right = e.left(), e.right()
         if all(s.getClass().getSimpleName() == "AttributeReference" for s in (left, right)):
             return self.name_of(left), self.name_of(right)

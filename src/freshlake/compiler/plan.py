@@ -31,6 +31,9 @@ class Expr:
     handle: Any = field(default=None, compare=False, repr=False)
     is_column: bool = False
     equality: tuple[str, str] | None = None
+    """The columns of `a = b`."""
+    same: tuple[str, str] | None = None
+    """The columns of `a <=> b`, where NULLs are equal."""
     null_of: Column | None = None
     """Set for a NULL of a column's type, which the engine writes."""
     facts: frozenset[str] = frozenset()

@@ -60,8 +60,8 @@ def _tied(pairs: Sequence[tuple[str, str]], on: Sequence[p.Expr]) -> list[tuple[
     """Columns equal to a key column through one equality of the join: their rows need the same key values."""
     found = []
     for e in on:
-        if e.equality:
-            left, right = e.equality
+        if e.equality or e.same:
+            left, right = e.equality or e.same or ("", "")
             for c, k in pairs:
                 if c in (left, right):
                     found.append((right if c == left else left, k))
@@ -83,9 +83,10 @@ def prune_by(inputs: Sequence[p.Plan], at: int, on: Sequence[p.Expr]) -> list[p.
     result = list(inputs)
     driver = inputs[at]
     for e in on:
-        if e.equality is None:
+        pair = e.equality or e.same
+        if pair is None:
             continue
-        for mine, theirs in (e.equality, e.equality[::-1]):
+        for mine, theirs in (pair, pair[::-1]):
             if mine not in driver.names:
                 continue
             found = origin(driver, mine)
@@ -94,26 +95,27 @@ def prune_by(inputs: Sequence[p.Plan], at: int, on: Sequence[p.Expr]) -> list[p.
             key = _key_name(*found)
             for i, child in enumerate(result):
                 if i != at and theirs in child.names:
-                    result[i] = _hint(child, theirs, found[0], key)
+                    result[i] = _hint(child, theirs, found[0], key, e.same is None)
     return result
 
 
-def _hint(plan: p.Plan, name: str, driver: p.Plan, key: str) -> p.Plan:
+def _hint(plan: p.Plan, name: str, driver: p.Plan, key: str, strict: bool) -> p.Plan:
+    """`strict`: whoever reads the plan drops rows in which the column is NULL."""
     match plan:
         case p.Project():
             source = next((i.source for i in plan.items if i.name == name), None)
-            return replace(plan, child=_hint(plan.child, source, driver, key)) if source else plan
+            return replace(plan, child=_hint(plan.child, source, driver, key, strict)) if source else plan
         case p.Filter():
-            return replace(plan, child=_hint(plan.child, name, driver, key))
+            return replace(plan, child=_hint(plan.child, name, driver, key, strict))
         case p.Union():
             at = plan.names.index(name)
-            return replace(plan, inputs=tuple(_hint(c, c.names[at], driver, key) for c in plan.inputs))
+            return replace(plan, inputs=tuple(_hint(c, c.names[at], driver, key, strict) for c in plan.inputs))
         case p.InnerJoin():
-            inputs = tuple(_hint(c, name, driver, key) if name in c.names else c for c in plan.inputs)
+            inputs = tuple(_hint(c, name, driver, key, strict) if name in c.names else c for c in plan.inputs)
             return replace(plan, inputs=inputs)
-        case p.Join():
-            # whoever gives hints compares by an equality, which drops rows that are padded for want of a pruned match
-            inputs = tuple(_hint(c, name, driver, key) if name in c.names else c for c in plan.inputs)
+        case p.Join() if strict or (plan.kind != "FullOuter" and name in plan.inputs[0].names):
+            # rows that are padded only because their match was left out are NULL in this column
+            inputs = tuple(_hint(c, name, driver, key, strict) if name in c.names else c for c in plan.inputs)
             return replace(plan, inputs=inputs)
         case p.State():
             hint = p.Prune(dict(zip(plan.names, plan.fields, strict=True))[name], hint_ref(driver), key)

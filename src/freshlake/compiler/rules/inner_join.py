@@ -77,7 +77,7 @@ def _ties(plan: p.Plan, have: set[str], on: Sequence[p.Expr]) -> int:
     score = 0
     for e in on:
         if set(e.columns) & names and set(e.columns) <= names | have:
-            score = max(score, 2 if e.equality else 1)
+            score = max(score, 2 if e.equality or e.same else 1)
     return score
 
 

@@ -45,7 +45,7 @@ def condition_of(join: p.Join) -> Condition:
         elif reads <= right:
             parts["right"].append(e)
         else:
-            parts["keys" if e.equality else "rest"].append(e)
+            parts["keys" if e.equality or e.same else "rest"].append(e)
     return Condition(**{name: tuple(found) for name, found in parts.items()})
 
 
