@@ -62,6 +62,35 @@ class Duck:
                 return self._join(plan)
             case p.Union():
                 return " UNION ALL ".join(self._renamed(c, plan.names) for c in plan.inputs)
+        return self._other(plan)
+
+    def _other(self, plan: p.Plan) -> str:
+        match plan:
+            case p.Generate():
+                made = ", ".join(f"unnest({text(plan.generator.text)}) AS {_q(n)}" for n in plan.new)
+                return f"SELECT *, {made} FROM {self._of(plan.child)}"
+            case p.Expand():
+                branches = []
+                for row in plan.rows:
+                    shown = ", ".join(f"{text(e.text)} AS {_q(n)}" for e, n in zip(row, plan.names, strict=True))
+                    branches.append(f"SELECT {shown} FROM {self._of(plan.child)}")
+                return " UNION ALL ".join(branches)
+            case p.Window():
+                by = ", ".join(_q(n) for n in plan.partition)
+                every = f"({f'PARTITION BY {by} ' if by else ''}{_order(plan.order, plan.ties)})"
+                shown = ", ".join(f"{text(i.expr.text)} AS {_q(i.name)}" for i in plan.items if i.expr)
+                return f"SELECT *, {shown} FROM {self._of(plan.child)} WINDOW every AS {every}"
+            case p.TopK():
+                size = "" if plan.end is None else f" LIMIT {plan.end - plan.start}"
+                start = f" OFFSET {plan.start}" if plan.start else ""
+                return f"SELECT * FROM {self._of(plan.child)} {_order(plan.order, plan.ties)}{size}{start}"
+            case p.Sort():
+                return f"SELECT * FROM {self._of(plan.child)} {_order(plan.order)}"
+            case p.Limit():
+                return f"SELECT * FROM {self._of(plan.child)} {'OFFSET' if plan.offset else 'LIMIT'} {plan.count}"
+            case p.SetOp():
+                word = f" {plan.kind.upper()}{' ALL' if plan.all else ''} "
+                return word.join(self._renamed(c, plan.names) for c in plan.inputs)
         return f"SELECT * FROM {self.leaf(plan)}"
 
     def _join(self, join: p.Join) -> str:
@@ -101,6 +130,11 @@ class Duck:
 
 def _all(conjuncts: Sequence[p.Expr]) -> str:
     return " AND ".join(f"({text(e.text)})" for e in conjuncts) or "true"
+
+
+def _order(*orders: Sequence[p.Order]) -> str:
+    parts = [text(o.sql) for order in orders for o in order]
+    return f"ORDER BY {', '.join(parts)}" if parts else ""
 
 
 def _q(name: str) -> str:
@@ -241,6 +275,10 @@ class _Run:
             if step.kind is StepKind.SELECT:
                 assert step.flag is not None
                 query = f"SELECT * FROM ({query}) WHERE {_q(step.flag)}"
+            if step.kind is StepKind.NET:
+                rest = ", ".join(_q(n) for n in step.plan.names[:-1])
+                query = f"SELECT {rest}, sum({p.WEIGHT}) AS {p.WEIGHT} FROM ({query}) GROUP BY ALL"
+                query = f"SELECT * FROM ({query}) WHERE {p.WEIGHT} <> 0"
             self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {step.name} AS {query}")
         if step.node is not None:
             self._finish(step, step.node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -29,6 +30,16 @@ class Plans:
             return self.scan()
         make = self.rng.choice(
             [self.filter, self.project, self.union, self.aggregate, self.aggregate, self.having]
+            + [
+                self.window,
+                self.window,
+                self.qualify,
+                self.top,
+                self.top,
+                self.expand,
+                self.generate,
+                self.set_operation,
+            ]
             + ([self.join, self.join, self.shared, self.other_join, self.other_join, self.other_join] if joins else [])
         )
         return make(depth - 1, joins)
@@ -173,6 +184,79 @@ class Plans:
     def having(self, depth: int, joins: int) -> p.Plan:
         child = self.aggregate(depth, joins)
         return p.Filter(child.columns, child, (self.predicate(child.names),))
+
+    def generate(self, depth: int, joins: int) -> p.Plan:
+        """Rows of an array; an empty one and NULL give none."""
+        child = self.plan(depth, joins)
+        a, new = self.rng.choice(child.names), self.name("x")
+        made = self.rng.choice((f"range({a})", f"if({a} = 1, [{a}, {a}, null], [7])", f"if({a} > 1, null, [{a}])"))
+        return p.Generate((*child.columns, p.Column(new, "long")), child, p.text(made, a), False, (new,))
+
+    def expand(self, depth: int, joins: int) -> p.Plan:
+        """As GROUPING SETS does: some columns pass, others are NULL in some sets, and the set has a number."""
+        child = self.plan(depth, joins)
+        keys = self.rng.sample(child.names, self.rng.randint(1, min(2, len(child.names))))
+        rows = []
+        for number in range(self.rng.randint(1, 3)):
+            hidden = {k for k in keys if self.rng.random() < 0.5}
+            passed = [p.column_expr(n) for n in child.names]
+            shown = [p.text("null::bigint") if k in hidden else p.column_expr(k) for k in keys]
+            rows.append((*passed, *shown, p.text(str(number))))
+        made = tuple(p.Column(self.name("s"), "long") for _ in (*keys, "number"))
+        return p.Expand((*child.columns, *made), child, tuple(rows))
+
+    def set_operation(self, depth: int, joins: int) -> p.Plan:
+        inputs = [self.plan(depth, 0), self.plan(min(depth, 1), 0)]
+        width = min(2, *(len(i.names) for i in inputs))
+        narrow = [p.project(i, [p.Item(n) for n in self.rng.sample(i.names, width)]) for i in inputs]
+        columns = tuple(p.Column(self.name("u"), "long") for _ in range(width))
+        return p.SetOp(columns, tuple(narrow), self.rng.choice(("Intersect", "Except")), True)
+
+    def order(self, names: Sequence[str]) -> tuple[p.Order, ...]:
+        ways = [f"{way} NULLS {place}" for way in ("ASC", "DESC") for place in ("FIRST", "LAST")]
+        return tuple(p.Order(p.column_expr(n), self.rng.choice(ways)) for n in names)
+
+    def window(self, depth: int, joins: int) -> p.Plan:
+        """Functions that see ties are ordered by all columns, so that the query has one result."""
+        child, rng = self.plan(depth, joins), self.rng
+        partition = tuple(rng.sample(child.names, rng.randint(0, min(2, len(child.names)))))
+        x = rng.choice(child.names)
+        if rng.random() < 0.5:
+            order = self.order(rng.sample(child.names, len(child.names)))
+            texts = (
+                *("row_number() over every", f"lag({x}) over every", f"first_value({x}) over every"),
+                f"count({x}) over (every rows between 1 preceding and current row)",
+            )
+        else:
+            order = self.order(rng.sample(child.names, rng.randint(1, len(child.names))))
+            by = f"partition by {', '.join(partition)} " if partition else ""
+            over = f"over ({by}order by {', '.join(o.sql for o in order)})"
+            texts = (f"rank() {over}", f"dense_rank() {over}", f"count({x}) {over}", f"max({x}) over ({by})")
+        items = []
+        for made in rng.sample(texts, rng.randint(1, 2)):
+            expr = p.Expr(made, child.names, facts=frozenset({p.TIES} if " every" in made else ()))
+            items.append(p.Item(self.name("w"), expr))
+        columns = (*child.columns, *(p.Column(i.name, "long") for i in items))
+        window = p.Window(columns, child, tuple(items), partition, order)
+        shown = rng.sample(window.names, rng.randint(1, len(window.names)))
+        return window if rng.random() < 0.4 else p.project(window, [p.Item(n) for n in shown])
+
+    def qualify(self, depth: int, joins: int) -> p.Plan:
+        child = self.window(depth, joins)
+        return p.Filter(child.columns, child, (self.predicate(child.names),))
+
+    def top(self, depth: int, joins: int) -> p.Plan:
+        """Ordered by all columns, or only those it is ordered by are shown, so that the query has one result."""
+        child, rng = self.plan(depth, joins), self.rng
+        names = rng.sample(child.names, rng.choice((len(child.names), rng.randint(1, len(child.names)))))
+        cut: p.Plan = p.Sort(child.columns, child, self.order(names), True)
+        if rng.random() < 0.3:
+            cut = p.Limit(cut.columns, cut, rng.randint(0, 3), offset=True)
+        if rng.random() < 0.9:
+            cut = p.Limit(cut.columns, cut, rng.choice((0, 1, 2, 3, 3, 5, 8)))
+        else:
+            cut = p.Limit(cut.columns, cut, rng.randint(0, 3), offset=True)
+        return p.project(cut, [p.Item(n) for n in rng.sample(names, rng.randint(1, len(names)))])
 
     def aggregate(self, depth: int, joins: int) -> p.Plan:
         child = self.plan(depth, joins)

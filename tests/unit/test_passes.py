@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from freshlake.compiler import plan as p
-from freshlake.compiler.passes import drop_sorts, flatten_joins, prune_columns
+from freshlake.compiler.passes import complete_orders, drop_sorts, find_top_k, flatten_joins, prune_columns
 from freshlake.compiler.restrict import prune_by, restrict
 from freshlake.compiler.walk import nodes
 
@@ -42,6 +42,14 @@ def of_kind(plan: p.Plan, kind: type[p.Plan]) -> list[p.Plan]:
     return [n for n in nodes(plan) if isinstance(n, kind)]
 
 
+SETS = p.Expand(
+    (*A.columns, p.Column("g", "long"), p.Column("n", "long")),
+    A,
+    (
+        (p.column_expr("a_k"), p.column_expr("a_x"), p.column_expr("a_k"), p.text("0")),
+        (p.column_expr("a_k"), p.column_expr("a_x"), p.text("null"), p.text("1")),
+    ),
+)
 AB, BC = equal("a_k", "b_k"), equal("b_k", "c_k")
 ON_A, ON_B = p.text("a_x > 1", "a_x"), p.text("b_y is null", "b_y")
 
@@ -173,19 +181,131 @@ class TestPruneColumns:
         assert kept.names == ("v",)
         assert [c.names for c in kept.children] == [("a_x",), ("b_k",)]
 
-    def test_operators_without_a_rule_keep_everything(self) -> None:
-        window = p.Window((*A.columns, p.Column("r", "long")), A, (p.Item("r", p.text("rank()")),), (), ())
-        assert of_kind(prune_columns(keep(window, "r")), p.Scan) == [A]
+    def test_windows_keep_what_their_functions_read(self) -> None:
+        wide = scan("a", "k", "x", "y", "z")
+        items = (p.Item("r", p.text("max(a_y)", "a_y")), p.Item("s", p.text("max(a_z)", "a_z")))
+        columns = (*wide.columns, p.Column("r", "long"), p.Column("s", "long"))
+        both = p.Window(columns, wide, items, ("a_k",), BY_X)
+        pruned = prune_columns(keep(both, "r"))
+        assert of_kind(pruned, p.Scan)[0].names == ("a_k", "a_x", "a_y")
+        assert of_kind(pruned, p.Window)[0].names == ("a_k", "a_x", "a_y", "r")
+
+    def test_a_window_nobody_reads_is_gone(self) -> None:
+        assert prune_columns(keep(window(A), "a_k")) == keep(scan("a", "k"), "a_k")
+
+    def test_a_top_k_keeps_what_it_is_ordered_by(self) -> None:
+        wide = scan("a", "k", "x", "y")
+        pruned = prune_columns(keep(p.TopK(wide.columns, wide, BY_X, 0, 3), "a_k"))
+        assert of_kind(pruned, p.Scan)[0].names == ("a_k", "a_x")
+
+    def test_set_operations_keep_everything(self) -> None:
+        both = p.SetOp(A.columns, (A, B), "Except", True)
+        assert [s.names for s in of_kind(prune_columns(keep(both, "a_x")), p.Scan)] == [A.names, B.names]
+
+    def test_generators_keep_what_they_read_and_all_they_make(self) -> None:
+        wide, new = scan("a", "k", "x", "y"), (p.Column("i", "long"), p.Column("j", "long"))
+        made = p.Generate((*wide.columns, *new), wide, p.text("posexplode(a_x)", "a_x"), False, ("i", "j"))
+        pruned = prune_columns(keep(made, "a_k", "j"))
+        assert of_kind(pruned, p.Scan)[0].names == ("a_k", "a_x")
+        assert of_kind(pruned, p.Generate)[0].names == ("a_k", "a_x", "i", "j")
+
+    def test_grouping_sets_lose_whole_places(self) -> None:
+        pruned = prune_columns(keep(SETS, "g", "n"))
+        (kept,) = of_kind(pruned, p.Expand)
+        assert isinstance(kept, p.Expand)
+        assert kept.names == ("g", "n")
+        assert [[e.text for e in row] for row in kept.rows] == [["`a_k`", "0"], ["null", "1"]]
+        assert of_kind(pruned, p.Scan)[0].names == ("a_k",)
 
 
-class TestDropSorts:
+BY_X = (p.Order(p.text("a_x", "a_x")),)
+
+
+def by_x(child: p.Plan) -> p.Sort:
+    return p.Sort(child.columns, child, BY_X, True)
+
+
+def first(child: p.Plan, count: int) -> p.Limit:
+    return p.Limit(child.columns, child, count)
+
+
+def behind(child: p.Plan, count: int) -> p.Limit:
+    return p.Limit(child.columns, child, count, offset=True)
+
+
+class TestTopK:
+    @pytest.mark.parametrize(
+        ("cut", "start", "end"),
+        [
+            (first(by_x(A), 3), 0, 3),
+            (behind(by_x(A), 2), 2, None),
+            (first(behind(by_x(A), 2), 3), 2, 5),
+            (behind(first(by_x(A), 5), 2), 2, 5),
+            (behind(first(by_x(A), 2), 5), 2, 2),
+            (first(first(by_x(A), 3), 7), 0, 3),
+            (first(by_x(A), 0), 0, 0),
+        ],
+    )
+    def test_a_cut_of_a_cut_is_one_cut(self, cut: p.Plan, start: int, end: int | None) -> None:
+        assert find_top_k(cut) == p.TopK(A.columns, A, BY_X, start, end)
+
+    def test_projections_between_order_and_limit_stay_above(self) -> None:
+        assert find_top_k(first(keep(by_x(A), "a_k"), 3)) == keep(p.TopK(A.columns, A, BY_X, 0, 3), "a_k")
+
     def test_order_alone_means_nothing_for_a_bag(self) -> None:
-        ordered = p.Sort(A.columns, A, (p.text("a_x", "a_x"),), True)
-        assert drop_sorts(where(ordered, ON_A)) == where(A, ON_A)
+        assert drop_sorts(where(by_x(A), ON_A)) == where(A, ON_A)
 
-    def test_order_below_a_limit_stays(self) -> None:
-        top = p.Limit(A.columns, p.Sort(A.columns, A, (p.text("a_x", "a_x"),), True), p.text("3"))
-        assert drop_sorts(top) == top
+    def test_an_order_that_no_limit_reads_is_dropped_beside_one_that_is_read(self) -> None:
+        plan = join(first(by_x(A), 3), by_x(by_x(B)))
+        assert drop_sorts(find_top_k(plan)) == join(p.TopK(A.columns, A, BY_X, 0, 3), B)
+
+    def test_an_order_below_a_top_k_is_dropped(self) -> None:
+        assert drop_sorts(find_top_k(first(by_x(where(by_x(A), ON_A)), 3))) == p.TopK(
+            A.columns, where(A, ON_A), BY_X, 0, 3
+        )
+
+
+def window(child: p.Plan, *, ties: bool = True, partition: tuple[str, ...] = ("a_k",)) -> p.Window:
+    item = p.Item("r", p.Expr("row_number()", facts=frozenset({p.TIES} if ties else ())))
+    return p.Window((*child.columns, p.Column("r", "long")), child, (item,), partition, ())
+
+
+class TestCompleteOrders:
+    def test_the_rest_of_the_row_decides_ties(self) -> None:
+        wide = scan("a", "k", "x", "y")
+        top = p.TopK(wide.columns, wide, (p.Order(p.column_expr("a_x")),), 0, 3)
+        done = complete_orders(top)
+        assert isinstance(done, p.TopK)
+        assert [o.expr.columns for o in done.ties] == [("a_k",), ("a_y",)]
+        assert [o.expr.columns for o in complete_orders(window(wide)).ties] == [("a_x",), ("a_y",)]  # type: ignore[attr-defined]
+
+    def test_functions_that_see_no_ties_need_no_further_order(self) -> None:
+        assert complete_orders(window(A, ties=False)) == window(A, ties=False)
+
+    def test_an_order_by_a_unique_key_is_complete(self) -> None:
+        groups = p.Aggregate((p.Column("a_k", "long"), p.Column("n", "long")), A, (p.Item("a_k"),), ())
+        renamed = p.project(groups, [p.Item("g", p.column_expr("a_k")), p.Item("n")])
+        top = p.TopK(renamed.columns, renamed, (p.Order(p.column_expr("g")),), 0, 3)
+        assert complete_orders(top) == top
+        partial = p.TopK(renamed.columns, renamed, (p.Order(p.column_expr("n")),), 0, 3)
+        assert complete_orders(partial) != partial
+
+    @pytest.mark.parametrize(
+        ("kind", "sorted_by"),
+        [
+            ("long", "`v`"),
+            ("double", "cast(`v` as string)"),
+            ("string collate UTF8_LCASE", "cast(`v` as binary)"),
+            ("variant", "cast(`v` as string)"),
+            ('{"type": "map", "keyType": "string", "valueType": "long"}', "cast(`v` as string)"),
+            ('{"type": "array", "elementType": "double"}', "cast(`v` as string)"),
+            ('{"type": "array", "elementType": "long"}', "`v`"),
+        ],
+    )
+    def test_every_type_can_decide(self, kind: str, sorted_by: str) -> None:
+        column = p.Column("v", kind)
+        top = p.TopK((column,), p.Scan((column,), "t", ("v",)), (), 0, 1)
+        assert [o.expr.text for o in complete_orders(top).ties] == [sorted_by]  # type: ignore[attr-defined]
 
 
 def state(of: p.Scan) -> p.State:
@@ -252,6 +372,21 @@ class TestRestrict:
     def test_keys_stop_above_an_aggregate(self) -> None:
         total = p.Aggregate((p.Column("a_k", "long"),), state(A), (p.Item("a_k"),), ())
         assert hints(restrict(total, KEYS, [("a_k", "k")])) == {"a": []}
+
+    def test_keys_pass_generators_by_the_columns_of_their_input(self) -> None:
+        made = p.Generate((*A.columns, p.Column("i", "long")), state(A), p.text("explode(a_x)", "a_x"), True, ("i",))
+        assert hints(restrict(made, KEYS, [("a_k", "k")])) == {"a": [("k", "k")]}
+        assert hints(restrict(made, KEYS, [("i", "k")])) == {"a": []}
+
+    def test_keys_pass_grouping_sets_by_columns_that_every_set_shows(self) -> None:
+        sets = SETS.with_children((state(A),))
+        assert hints(restrict(sets, KEYS, [("a_x", "k")])) == {"a": [("x", "k")]}
+        assert hints(restrict(sets, KEYS, [("g", "k")])) == {"a": []}
+        assert hints(restrict(sets, KEYS, [("n", "k")])) == {"a": []}
+
+    def test_keys_stop_above_a_window_and_a_top_k(self) -> None:
+        for plan in (window(state(A)), p.TopK(A.columns, state(A), BY_X, 0, 3)):
+            assert hints(restrict(plan, KEYS, [("a_k", "k")])) == {"a": []}
 
 
 class TestPruneBy:

@@ -11,6 +11,8 @@ from pyspark.sql import DataFrame
 from freshlake.compiler import plan as p
 from freshlake.compiler.bind_call import bind_call
 from freshlake.compiler.bind_expression import ExpressionBinder, json_type
+from freshlake.compiler.bind_pivot import without_pivot
+from freshlake.compiler.bind_window import bind_window_functions
 from freshlake.compiler.bridge import CATALYST, Bridge
 from freshlake.compiler.current_time import NOW, TITLE, is_now
 from freshlake.compiler.walk import nodes
@@ -252,10 +254,7 @@ class _Binder(ExpressionBinder):
         return p.project(joined, p.passing(joined, only=[c.name for c in columns])) if extra else joined
 
     def bind_aggregate(self, node: Any) -> p.Plan:
-        if "pivotfirst(" in node.toString():
-            raise UnsupportedQuery(
-                "PIVOT is not supported in a stream table", hint="write one FILTER aggregate per value"
-            )
+        node = without_pivot(node, self.b)
         child, mark = self.child(node), len(self.attached)
         parts = self.b.module(CATALYST + "planning.PhysicalAggregation").unapply(node).get()
         grouping = self.b.items(parts._1())
@@ -286,9 +285,9 @@ class _Binder(ExpressionBinder):
     bind_except = set_operation
 
     def bind_expand(self, node: Any) -> p.Plan:
-        child = self.child(node)
+        child, mark = self.child(node), len(self.attached)
         rows = tuple(tuple(self.expr(e) for e in self.b.items(r)) for r in self.b.items(node.projections()))
-        return p.Expand(self.columns(node), child, rows)
+        return p.Expand(self.columns(node), self.attach(child, mark), rows)
 
     def bind_generate(self, node: Any) -> p.Plan:
         child, mark = self.child(node), len(self.attached)
@@ -301,26 +300,41 @@ class _Binder(ExpressionBinder):
 
     def bind_window(self, node: Any) -> p.Plan:
         child, mark = self.child(node), len(self.attached)
-        items = self.named(self.b.items(node.windowExpressions()))
-        partition = tuple(self.expr(e) for e in self.b.items(node.partitionSpec()))
-        order = tuple(self.expr(e) for e in self.b.items(node.orderSpec()))
+        keys = [self.partition_key(e, i) for i, e in enumerate(self.b.items(node.partitionSpec()))]
+        functions = bind_window_functions(self.b.items(node.windowExpressions()), self)
+        order = self.ordering(node.orderSpec())
         below, columns = self.attach(child, mark), self.columns(node)
+        computed = [(item, column) for item, column in keys if item.expr is not None]
+        if computed:
+            below = p.project(below, p.passing(below, *(i for i, _ in computed)), [c for _, c in computed])
         extra = below.columns[len(child.columns) :]
-        window = p.Window((*columns, *extra), below, items, partition, order)
+        window = p.Window((*columns, *extra), below, functions, tuple(item.name for item, _ in keys), order)
         return p.project(window, p.passing(window, only=[c.name for c in columns])) if extra else window
+
+    def partition_key(self, e: Any, place: int) -> tuple[p.Item, p.Column]:
+        """A column that rows are partitioned by; one that is computed gets a name of its own."""
+        bound = self.expr(e)
+        name = bound.columns[0] if bound.is_column else f"__fl_p{place}"
+        return p.Item(name, None if bound.is_column else bound), p.Column(name, json_type(e.dataType()))
+
+    def ordering(self, order: Any) -> tuple[p.Order, ...]:
+        return tuple(
+            p.Order(self.expr(o.child()), f"{o.direction().sql()} {o.nullOrdering().sql()}")
+            for o in self.b.items(order)
+        )
 
     def bind_sort(self, node: Any) -> p.Plan:
         child, mark = self.child(node), len(self.attached)
-        order = tuple(self.expr(e) for e in self.b.items(node.order()))
+        order = self.ordering(node.order())
         below = self.attach(child, mark)
         ordered = p.Sort(below.columns, below, order, getattr(node, "global")())
         return ordered if below is child else p.project(ordered, p.passing(child))
 
     def bind_globallimit(self, node: Any) -> p.Plan:
-        return p.Limit(self.columns(node), self._ordered(node), self.expr(node.limitExpr()))
+        return p.Limit(self.columns(node), self._ordered(node), int(node.limitExpr().eval(None)))
 
     def bind_offset(self, node: Any) -> p.Plan:
-        return p.Limit(self.columns(node), self._ordered(node), self.expr(node.offsetExpr()), True)
+        return p.Limit(self.columns(node), self._ordered(node), int(node.offsetExpr().eval(None)), True)
 
     def _ordered(self, node: Any) -> p.Plan:
         """What a LIMIT or OFFSET cuts; without an order it would keep other rows at every refresh."""

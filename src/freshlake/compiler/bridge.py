@@ -28,6 +28,7 @@ _NODES = [
     "UnresolvedWith",
     "SubqueryAlias",
     "Repartition",
+    "RepartitionByExpression",
 ]
 
 
@@ -115,6 +116,17 @@ class Bridge:
             return self.expressions.Literal(None, attribute.dataType())
         json = kind if kind.startswith("{") else f'"{kind}"'
         return self.expressions.Literal(None, self.jvm.org.apache.spark.sql.types.DataType.fromJson(json))
+
+    def sort_order(self, expression: Any, direction: str) -> Any:
+        """`direction` as SQL: ASC or DESC, NULLS FIRST or LAST."""
+        way, _, place = direction.split(" ")
+        names = ("Ascending" if way == "ASC" else "Descending", f"Nulls{place.capitalize()}")
+        parts = (self.module(f"{CATALYST}expressions.{name}") for name in names)
+        return self.expressions.SortOrder(expression, *parts, self.nil)
+
+    def new_attribute(self, name: str, json_type: str) -> Any:
+        kind = self.jvm.org.apache.spark.sql.types.DataType.fromJson(f'"{json_type}"')
+        return self.attribute_class(name, kind, True, self.metadata_class.empty(), self.new_id(), self.nil)
 
     def join_type(self, kind: str) -> Any:
         return getattr(getattr(self.join_types, kind + "$"), "MODULE$")

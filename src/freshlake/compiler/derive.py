@@ -72,8 +72,7 @@ def _delta_of(node: Node, builder: _Builder) -> p.Plan | None:
         rule = STORED[type(node.operator)]
         change = rule.delta(node, builder)
         if change is not None:
-            name = f"{rule.name} ({node.tier})" if node.tier else rule.name
-            builder.note(node.operator, name, f"node {node.id or 'root'}")
+            builder.note(node.operator, f"{rule.name} ({rule.strategy(node)})", f"node {node.id or 'root'}")
         return change
     change = builder.delta(node.plan)
     if change is None:
@@ -146,6 +145,9 @@ class _Builder:
 
     def select(self, plan: p.Plan, flag: str, purpose: str) -> p.Plan:
         return self._step(StepKind.SELECT, plan, purpose, flag)
+
+    def net(self, plan: p.Plan, purpose: str) -> p.Plan:
+        return self._step(StepKind.NET, plan, purpose)
 
     def stored(self, node: Node) -> p.Plan:
         return p.State(node.output, node.id, tuple(c.field for c in node.columns), p.When.BEFORE, stored=True)

@@ -169,8 +169,12 @@ class _Emitter:
 
     def emit_expand(self, plan: p.Expand) -> Any:
         rows = self.b.seq(self.b.seq(self.expr(e) for e in row) for row in plan.rows)
-        output = self.b.seq(c.attribute.withName(c.name).newInstance() for c in plan.columns)
-        return self.node["Expand"](rows, output, self.emit(plan.child))
+        return self.node["Expand"](rows, self.b.seq(self.new_attribute(c) for c in plan.columns), self.emit(plan.child))
+
+    def new_attribute(self, column: p.Column) -> Any:
+        if column.attribute is not None:
+            return column.attribute.withName(column.name).newInstance()
+        return self.b.new_attribute(column.name, column.type)
 
     def emit_generate(self, plan: p.Generate) -> Any:
         new = self.b.seq(self.b.attribute(n) for n in plan.new)
@@ -179,20 +183,45 @@ class _Emitter:
         )
 
     def emit_window(self, plan: p.Window) -> Any:
-        partition = self.b.seq(self.expr(e) for e in plan.partition)
-        order = self.b.seq(self.expr(e) for e in plan.order)
+        partition = self.b.seq(self.b.attribute(n) for n in plan.partition)
         items = self.items(plan.items, plan.columns)
-        return self.node["Window"](items, partition, order, self.emit(plan.child), self.b.none)
+        child = self.settled(plan) if plan.ties else self.emit(plan.child)
+        return self.node["Window"](items, partition, self.ordering(plan.order), child, self.b.none)
+
+    def settled(self, plan: p.Window) -> Any:
+        """The input, brought together and sorted as the window wants it, so that Spark does not sort it again."""
+        keys = tuple(p.Order(p.column_expr(n)) for n in plan.partition)
+        partition = self.b.seq(self.b.attribute(n) for n in plan.partition)
+        child = self.emit(plan.child)
+        if self.single or not plan.partition:
+            together = self.node["Repartition"](1, not self.single, child)
+        else:
+            together = self.node["RepartitionByExpression"](partition, child, self.b.none, self.b.none)
+        return self.node["Sort"](self.ordering((*keys, *plan.order, *plan.ties)), False, together, self.b.none)
+
+    def ordering(self, order: tuple[p.Order, ...]) -> Any:
+        return self.b.seq(self.b.sort_order(self.expr(o.expr), o.direction) for o in order)
 
     def emit_sort(self, plan: p.Sort) -> Any:
-        order = self.b.seq(self.expr(e) for e in plan.order)
-        return self.node["Sort"](order, plan.is_global, self.emit(plan.child), self.b.none)
+        return self.node["Sort"](self.ordering(plan.order), plan.is_global, self.emit(plan.child), self.b.none)
 
     def emit_limit(self, plan: p.Limit) -> Any:
-        count, child = self.expr(plan.count), self.emit(plan.child)
-        if plan.offset:
-            return self.node["Offset"](count, child)
-        return self.node["GlobalLimit"](count, self.node["LocalLimit"](count, child))
+        child = self.emit(plan.child)
+        return self.after_first(plan.count, child) if plan.offset else self.first(plan.count, child)
+
+    def emit_topk(self, plan: p.TopK) -> Any:
+        order = self.ordering((*plan.order, *plan.ties))
+        rows = self.node["Sort"](order, True, self.emit(plan.child), self.b.none)
+        if plan.start:
+            rows = self.after_first(plan.start, rows)
+        return rows if plan.end is None else self.first(plan.end - plan.start, rows)
+
+    def first(self, count: int, child: Any) -> Any:
+        number = self.b.parse(str(count))
+        return self.node["GlobalLimit"](number, self.node["LocalLimit"](number, child))
+
+    def after_first(self, count: int, child: Any) -> Any:
+        return self.node["Offset"](self.b.parse(str(count)), child)
 
     def emit_loop(self, plan: p.Loop) -> Any:
         name, names = f"__fl_loop{plan.id}", tuple(f"c{i}" for i in range(len(plan.columns)))

@@ -82,13 +82,28 @@ def _operator(plan: p.Plan) -> str:
             return f"Project {', '.join(plan.names)}"
         case p.Join():
             return f"{plan.kind} join {' AND '.join(e.text for e in plan.on) or 'on true'}"
+    return _other_operator(plan)
+
+
+def _other_operator(plan: p.Plan) -> str:
+    match plan:
+        case p.Window():
+            by = f" by ({', '.join(plan.partition)})" if plan.partition else ""
+            return f"Window{by}: {', '.join(i.expr.text for i in plan.items if i.expr)}"
+        case p.Generate():
+            return f"Generate {plan.generator.text}"
+        case p.TopK():
+            upto = "" if plan.end is None else f" to {plan.end}"
+            return f"TopK rows {plan.start + 1}{upto} by {', '.join(o.sql for o in plan.order)}"
+        case p.SetOp():
+            return f"{plan.kind}{' all' if plan.all else ''}"
     return type(plan).__name__
 
 
 def _node(node: Node) -> dict[str, Any]:
     return {
         "id": node.id or "root",
-        "strategy": str(node.tier) if node.tier else "linear",
+        "strategy": STORED[type(node.operator)].strategy(node) if node.operator else "linear",
         "columns": [c.field for c in node.visible],
         "hidden": [c.field for c in node.columns if c.hidden],
     }

@@ -9,6 +9,12 @@ from typing import Any
 
 WEIGHT = "__fl_weight"
 
+TIES = "ties"
+"""The fact of a window function whose result depends on the order of rows that its ORDER BY leaves equal."""
+
+PLACE = "place"
+"""The fact of a window function whose result follows from a row's place in its partition: row_number, ntile."""
+
 
 @dataclass(frozen=True)
 class Column:
@@ -77,6 +83,18 @@ class Call:
     handle: Any = field(default=None, compare=False, repr=False)
     finish: Expr | None = None
     """Spark's own final step over the state columns of this call, when it has an exact state."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """One part of an ordering; `direction` is SQL."""
+
+    expr: Expr
+    direction: str = "ASC NULLS FIRST"
+
+    @property
+    def sql(self) -> str:
+        return f"{self.expr.text} {self.direction}"
 
 
 class When(StrEnum):
@@ -217,21 +235,38 @@ class Expand(Unary):
 
 @dataclass(frozen=True)
 class Window(Unary):
+    """Window functions of one partitioning and order, added to the columns of the input."""
+
     items: tuple[Item, ...]
-    partition: tuple[Expr, ...]
-    order: tuple[Expr, ...]
+    partition: tuple[str, ...]
+    order: tuple[Order, ...]
+    ties: tuple[Order, ...] = ()
+    """What decides between rows that `order` leaves equal, where a function sees the difference."""
 
 
 @dataclass(frozen=True)
 class Sort(Unary):
-    order: tuple[Expr, ...]
+    order: tuple[Order, ...]
     is_global: bool
 
 
 @dataclass(frozen=True)
 class Limit(Unary):
-    count: Expr
+    """The first rows, or with `offset` all but the first."""
+
+    count: int
     offset: bool = False
+
+
+@dataclass(frozen=True)
+class TopK(Unary):
+    """The rows from place `start` up to `end` (None: to the last) in an order."""
+
+    order: tuple[Order, ...]
+    start: int = 0
+    end: int | None = None
+    ties: tuple[Order, ...] = ()
+    """What decides between rows that `order` leaves equal."""
 
 
 @dataclass(frozen=True)
@@ -262,6 +297,11 @@ class SemiJoin(Multi):
     """Rows of the first input whose key columns match (null-safe) a row of the second."""
 
     pairs: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Given(Multi):
+    """The first input; nothing when the second is known to be empty before the plan runs. Only in programs."""
 
 
 @dataclass(frozen=True)
@@ -297,8 +337,11 @@ class LoopRef(Plan):
     id: int
 
 
-LINEAR = (Scan, NodeRef, Values, Project, Filter, Union, InnerJoin, Join)
+LINEAR = (Scan, NodeRef, Values, Project, Filter, Union, InnerJoin, Join, Generate, Expand)
 """Operators whose change follows from their inputs' changes and states, so nothing of them is stored below the root."""
+
+NONLINEAR = (Aggregate, Window, SetOp, TopK)
+"""Operators whose change needs their own old output: each is a stored node."""
 
 
 def text(sql: str, *columns: str) -> Expr:

@@ -14,6 +14,8 @@ class StepKind(StrEnum):
     """Evaluate the plan once and keep its rows for later steps."""
     SELECT = "select"
     """Keep the rows of an earlier step whose flag column is true."""
+    NET = "net"
+    """Evaluate a weighted plan once, equal rows summed, and keep it for later steps."""
     RESULT = "result"
     """The change of a stored node: consolidated and appended to its log."""
 

@@ -2,9 +2,10 @@
 
 The semi join with K is always applied on top; below it, K moves to a leaf wherever every row with such a key must come
 from leaf rows with such a key: through projections that copy the column, filters, all branches of a union, and into the
-inputs of an inner join that hold the column or one that an equality ties to it. A join that keeps its left rows passes
-keys on to its left input, and to its right one where an equality of its condition ties them: the matches of such a row
-have its key. Keys of the padded side stay above, because padding would appear for rows whose matches were left out.
+inputs of an inner join that hold the column or one that an equality ties to it, through a generator by columns of its
+input, and through grouping sets by columns that every set passes on. A join that keeps its left rows passes keys on to
+its left input, and to its right one where an equality of its condition ties them: the matches of such a row have its
+key. Keys of the padded side stay above, because padding would appear for rows whose matches were left out.
 """
 
 from __future__ import annotations
@@ -30,12 +31,9 @@ def _push(plan: p.Plan, keys: p.Plan, pairs: tuple[tuple[str, str], ...]) -> p.P
     if not pairs:
         return plan
     match plan:
-        case p.Project():
-            sources = {i.name: i.source for i in plan.items}
-            below = tuple((s, k) for c, k in pairs if (s := sources.get(c)) is not None)
-            return replace(plan, child=_push(plan.child, keys, below))
-        case p.Filter():
-            return replace(plan, child=_push(plan.child, keys, pairs))
+        case p.Project() | p.Filter() | p.Generate() | p.Expand():
+            below = ((_copied(plan, c), k) for c, k in pairs)
+            return replace(plan, child=_push(plan.child, keys, tuple((c, k) for c, k in below if c is not None)))
         case p.Union():
             inputs = []
             for child in plan.inputs:
@@ -54,6 +52,20 @@ def _push(plan: p.Plan, keys: p.Plan, pairs: tuple[tuple[str, str], ...]) -> p.P
         case p.State():
             return p.SemiJoin(plan.columns, (_hinted(plan, keys, pairs), keys), pairs)
     return plan
+
+
+def _copied(plan: p.Plan, name: str) -> str | None:
+    """The input column that every row made from an input row shows under this name."""
+    match plan:
+        case p.Project():
+            return next(i.source for i in plan.items if i.name == name)
+        case p.Generate():
+            return None if name in plan.new else name
+        case p.Expand():
+            at = plan.names.index(name)
+            sources = {row[at].columns[0] if row[at].is_column else None for row in plan.rows}
+            return sources.pop() if len(sources) == 1 else None
+    return name
 
 
 def _tied(pairs: Sequence[tuple[str, str]], on: Sequence[p.Expr]) -> list[tuple[str, str]]:
@@ -117,6 +129,8 @@ def _hint(plan: p.Plan, name: str, driver: p.Plan, key: str, strict: bool) -> p.
             # rows that are padded only because their match was left out are NULL in this column
             inputs = tuple(_hint(c, name, driver, key, strict) if name in c.names else c for c in plan.inputs)
             return replace(plan, inputs=inputs)
+        case p.Generate() if name not in plan.new:
+            return replace(plan, child=_hint(plan.child, name, driver, key, strict))
         case p.State():
             hint = p.Prune(dict(zip(plan.names, plan.fields, strict=True))[name], hint_ref(driver), key)
             return replace(plan, prune=(*plan.prune, hint))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 from freshlake.compiler import plan as p
 from freshlake.compiler.aggregates import ROWS, Tier, state_columns, tier_of
@@ -26,13 +27,14 @@ class StoredColumn:
 
 @dataclass(frozen=True)
 class Node:
-    """A stored relation. `operator` is set where it is non-linear; it is stored under the projections `above` it."""
+    """A stored relation. `operator` is set where it is non-linear; it is stored under the projections and filters
+    `above` it, outermost first."""
 
     id: str
     plan: p.Plan
     columns: tuple[StoredColumn, ...]
     operator: p.Plan | None = None
-    above: tuple[p.Project, ...] = ()
+    above: tuple[p.Project | p.Filter, ...] = ()
     tier: Tier | None = None
 
     @property
@@ -56,19 +58,28 @@ class _Cutter:
     kept: list[p.Plan] = field(default_factory=list)
 
     def cut(self, plan: p.Plan) -> p.Plan:
-        """Replace aggregates by references to stored nodes; a plan object used twice is stored once."""
+        """Replace non-linear operators by references to stored nodes; a plan object used twice is stored once."""
         if id(plan) not in self.cut_plans:
             self.kept.append(plan)
             self.cut_plans[id(plan)] = self._cut(plan)
         return self.cut_plans[id(plan)]
 
     def _cut(self, plan: p.Plan) -> p.Plan:
-        below = plan.with_children(tuple(self.cut(c) for c in plan.children)) if plan.children else plan
-        if not isinstance(below, p.Aggregate):
-            return below
-        node = _aggregate_node(f"n{len(self.nodes) + 1}", below, (), below.columns, plan)
-        self.nodes.append(node)
-        return p.NodeRef(below.columns, node.id)
+        above, below = _peel(plan)
+        if not any(isinstance(a, p.Filter) for a in above):
+            above, below = (), plan
+        if not isinstance(below, p.NONLINEAR):
+            return plan.with_children(tuple(self.cut(c) for c in plan.children)) if plan.children else plan
+        operator = self.below(below)
+        self.nodes.append(_stored_node(f"n{len(self.nodes) + 1}", operator, above, plan.columns, plan))
+        return p.NodeRef(plan.columns, self.nodes[-1].id)
+
+    def below(self, operator: p.Plan) -> p.Plan:
+        """A non-linear operator over what is cut out of its inputs."""
+        if isinstance(operator, p.TopK) and operator.start and operator.end is not None:
+            first = replace(operator, start=0)
+            return operator.with_children((self.cut(first),))
+        return operator.with_children(tuple(self.cut(c) for c in operator.children))
 
 
 def split(plan: p.Plan, output: tuple[p.Column, ...], differential: bool) -> tuple[Node, ...]:
@@ -77,21 +88,34 @@ def split(plan: p.Plan, output: tuple[p.Column, ...], differential: bool) -> tup
         return (_linear_root(plan, output),)
     cutter = _Cutter()
     above, below = _peel(plan)
-    if isinstance(below, p.Aggregate):
-        aggregate = below.with_children((cutter.cut(below.child),))
-        assert isinstance(aggregate, p.Aggregate)
-        return (*cutter.nodes, _aggregate_node(ROOT, aggregate, above, output, plan))
+    if isinstance(below, p.NONLINEAR):
+        operator = cutter.below(below)
+        return (*cutter.nodes, _stored_node(ROOT, operator, above, output, plan))
     root = cutter.cut(plan)
     return (*cutter.nodes, _linear_root(root, output))
 
 
-def _peel(plan: p.Plan) -> tuple[tuple[p.Project, ...], p.Plan]:
-    """Projections on top, outermost first, and what is below them."""
-    above = []
-    while isinstance(plan, p.Project):
-        above.append(plan)
-        plan = plan.child
-    return tuple(above), plan
+def _peel(plan: p.Plan) -> tuple[tuple[p.Project | p.Filter, ...], p.Plan]:
+    """Projections on top, outermost first, and what is below them.
+
+    With filters where the operator's rows are computed again for the touched keys: there, what a filter leaves out need
+    not be stored.
+    """
+    above: list[p.Project | p.Filter] = []
+    below = plan
+    while isinstance(below, p.Project | p.Filter):
+        above.append(below)
+        below = below.child
+    if _is_recomputed(below) or all(isinstance(a, p.Project) for a in above):
+        return tuple(above), below
+    projections = list(takewhile(lambda a: isinstance(a, p.Project), above))
+    return tuple(projections), above[len(projections)]
+
+
+def _is_recomputed(operator: p.Plan) -> bool:
+    if isinstance(operator, p.Aggregate):
+        return tier_of(operator) is Tier.RECOMPUTE
+    return isinstance(operator, p.Window | p.SetOp)
 
 
 def _linear_root(plan: p.Plan, output: tuple[p.Column, ...]) -> Node:
@@ -105,10 +129,13 @@ def _kept_metadata(column: p.Column) -> str:
     return json.dumps(kept)
 
 
-def _aggregate_node(
-    node_id: str, aggregate: p.Aggregate, above: tuple[p.Project, ...], output: tuple[p.Column, ...], plan: p.Plan
+def _stored_node(
+    node_id: str,
+    operator: p.Plan,
+    above: tuple[p.Project | p.Filter, ...],
+    output: tuple[p.Column, ...],
+    plan: p.Plan,
 ) -> Node:
-    tier = tier_of(aggregate)
     labelled = node_id == ROOT
     shown = tuple(
         StoredColumn(
@@ -116,19 +143,31 @@ def _aggregate_node(
         )
         for i, c in enumerate(output)
     )
-    hidden = [*_hidden_keys(aggregate, above, {c.name for c in shown})]
-    if tier is not Tier.RECOMPUTE:
-        hidden += [StoredColumn(n, n, t, True, True) for n, t in state_columns(aggregate.calls)]
-    return Node(node_id, plan, (*shown, *hidden), aggregate, above, tier)
+    hidden = [*_hidden(operator, above, {c.name for c in shown})]
+    tier = tier_of(operator) if isinstance(operator, p.Aggregate) else None
+    if isinstance(operator, p.Aggregate) and tier is not Tier.RECOMPUTE:
+        hidden += [StoredColumn(n, n, t, True, True) for n, t in state_columns(operator.calls)]
+    return Node(node_id, plan, (*shown, *hidden), operator, above, tier)
 
 
-def _hidden_keys(aggregate: p.Aggregate, above: tuple[p.Project, ...], shown: set[str]) -> Iterator[StoredColumn]:
-    """Group keys that the output does not pass through unchanged under their own name."""
-    types = {c.name: c for c in aggregate.columns}
-    for i, key in enumerate(aggregate.keys):
-        passed = all(any(item.name == key.name and item.expr is None for item in a.items) for a in above)
-        if not (passed and key.name in shown):
-            yield StoredColumn(key.name, f"__fl_k{i}", types[key.name].type, True, True)
+def _hidden(operator: p.Plan, above: tuple[p.Project | p.Filter, ...], shown: set[str]) -> Iterator[StoredColumn]:
+    """Columns by which stored rows are found that the output does not pass through unchanged under their own name."""
+    types = {c.name: c for c in operator.columns}
+    projections = [a for a in above if isinstance(a, p.Project)]
+    for i, name in enumerate(_found_by(operator)):
+        passed = all(any(item.name == name and item.expr is None for item in a.items) for a in projections)
+        if not (passed and name in shown):
+            yield StoredColumn(name, f"__fl_k{i}", types[name].type, True, True)
+
+
+def _found_by(operator: p.Plan) -> tuple[str, ...]:
+    """Group keys, partition keys; the whole row where rows are compared with each other."""
+    match operator:
+        case p.Aggregate():
+            return tuple(k.name for k in operator.keys)
+        case p.Window():
+            return operator.partition
+    return operator.names
 
 
 __all__ = ["ROOT", "ROWS", "Node", "StoredColumn", "split"]

@@ -68,8 +68,39 @@ def _operator(plan: p.Plan, indent: int, pad: str) -> str:
             left, right = (_below(c, indent) for c in plan.inputs)
             word = f"EXISTENCE ({plan.exists})" if plan.exists else _KINDS.get(plan.kind, plan.kind.upper())
             return f"{left}\n{pad}{word} JOIN\n{right}{on}"
+    return _other_operator(plan, indent, pad)
+
+
+def _other_operator(plan: p.Plan, indent: int, pad: str) -> str:
+    match plan:
+        case p.Given():
+            return to_sql(plan.inputs[0], indent)
+        case p.Generate():
+            outer, new = " OUTER" if plan.outer else "", ", ".join(plan.new)
+            return (
+                f"{pad}SELECT *\n{pad}FROM\n{_below(plan.child, indent)}\n"
+                f"{pad}LATERAL VIEW{outer} {plan.generator.text} AS {new}"
+            )
+        case p.Expand():
+            rows = ", ".join(f"({', '.join(e.text for e in row)})" for row in plan.rows)
+            return f"{pad}SELECT each of {rows}\n{pad}FROM\n{_below(plan.child, indent)}"
+        case p.Window():
+            return f"{pad}SELECT *, {_items(plan.items)}\n{pad}FROM\n{_below(plan.child, indent)}{_ordered(plan, pad)}"
+        case p.TopK():
+            shown = f"{pad}SELECT *\n{pad}FROM\n{_below(plan.child, indent)}{_ordered(plan, pad)}"
+            shown += "" if plan.end is None else f"\n{pad}LIMIT {plan.end - plan.start}"
+            return shown + (f"\n{pad}OFFSET {plan.start}" if plan.start else "")
+        case p.SetOp():
+            word = f"{plan.kind.upper()}{' ALL' if plan.all else ''}"
+            return f"\n{pad}{word}\n".join(_below(c, indent) for c in plan.inputs)
     below = "\n".join(_below(c, indent) for c in plan.children)
     return f"{pad}{type(plan).__name__.upper()}\n{below}"
+
+
+def _ordered(plan: p.Window | p.TopK, pad: str) -> str:
+    """The whole order, with what decides ties; for a window only where that matters."""
+    order = (*plan.order, *plan.ties) if plan.ties or isinstance(plan, p.TopK) else ()
+    return f"\n{pad}ORDER BY {', '.join(o.sql for o in order)}" if order else ""
 
 
 def _below(plan: p.Plan, indent: int) -> str:

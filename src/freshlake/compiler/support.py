@@ -49,18 +49,6 @@ def _without_rule(node: p.Plan) -> str | None:
     match node:
         case p.Join():
             return _join_without_rule(node)
-        case p.SetOp():
-            return f"{node.kind.upper()}{' ALL' if node.all else ''}"
-        case p.Window():
-            return "a window function"
-        case p.Limit():
-            return "OFFSET" if node.offset else "LIMIT"
-        case p.Sort():
-            return "ORDER BY with LIMIT"
-        case p.Generate():
-            return f"a row generator ({node.generator.text})"
-        case p.Expand():
-            return "GROUPING SETS, CUBE or ROLLUP"
         case p.Loop() | p.LoopRef():
             return "a recursive query"
     return None

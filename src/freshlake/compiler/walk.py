@@ -42,6 +42,8 @@ def origin(plan: p.Plan, name: str) -> tuple[p.Plan, str] | None:
             return origin(plan.child, source) if source else None
         case p.Filter() | p.SemiJoin():
             return origin(plan.children[0], name)
+        case p.Generate() if name not in plan.new:
+            return origin(plan.child, name)
         case p.InnerJoin():
             owner = next((c for c in plan.inputs if name in c.names), None)
             return origin(owner, name) if owner else None

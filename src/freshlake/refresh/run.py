@@ -218,7 +218,7 @@ class Runner:
 
     def _netted(self, plan: p.Plan, step: Step) -> Relation | None:
         """A small result is summed on the driver: one job instead of a shuffle."""
-        if step.kind is not StepKind.RESULT or step.consolidated:
+        if not _is_summed(step):
             return None
         leaves = [n for n in walk(plan) if isinstance(n, p.Delta | p.Ref)]
         known = [self._delta(n) if isinstance(n, p.Delta) else self.steps[n.step] for n in leaves]
@@ -238,15 +238,19 @@ class Runner:
         if found is not None:
             return found
         frame = self._frame(plan, step)
-        if step.kind is StepKind.RESULT and not step.consolidated:
+        if _is_summed(step):
             frame = consolidate(frame)
         small = collect_small(frame, self.settings)
         if small is not None:
             return Relation(frame.schema, small, None, small.num_rows, step.consolidated)
-        if step.kind is StepKind.MATERIALIZE:
+        if step.kind is not StepKind.RESULT:
             frame = frame.persist()
             self.cached.append(frame)
         return Relation(frame.schema, None, frame, None, step.consolidated)
+
+
+def _is_summed(step: Step) -> bool:
+    return step.kind is StepKind.NET or (step.kind is StepKind.RESULT and not step.consolidated)
 
 
 def _at(span: SourceSpan, leaf: p.State) -> Position:

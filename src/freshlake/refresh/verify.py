@@ -11,6 +11,7 @@ from freshlake.catalog.records import StreamTable
 from freshlake.compiler import plan as p
 from freshlake.compiler.compile import CompiledQuery
 from freshlake.compiler.emit import emit, leaf_key
+from freshlake.compiler.openness import openness
 from freshlake.compiler.walk import nodes as walk
 from freshlake.compiler.walk import transform
 from freshlake.errors import StreamTableNotPopulated
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
 
 
 def verify(engine: Engine, table: StreamTable) -> Verification:
-    """Compares as bags both ways; columns whose value SQL leaves open (first, max_by …) are named, not compared."""
+    """Compares as bags both ways; columns whose value SQL leaves open (first, max_by …) are named, not compared.
+
+    Ties of windows and limits are not open here: the stored rows and the query have them in the same completed order.
+    """
     if not table.is_populated or table.frontier is None:
         raise StreamTableNotPopulated(
             f"stream table {table.full_name.short} has not been loaded yet", hint="refresh it first"
@@ -35,25 +39,36 @@ def verify(engine: Engine, table: StreamTable) -> Verification:
     small = is_small(engine, table)
     engine.worker.size_for(small)
     engine.worker.run_under(table.session_settings)
+    kept, arrays = comparable(compiled) or (None, [])
     with translated():
-        opened, arrays = open_columns(compiled)
-        kept = [c.field for c in compiled.root.visible if c.field not in opened]
-        expected = only(query_at(engine, table, compiled), kept)
-        actual = only(stored(engine, table, compiled), kept)
-        if small and same_small(expected, actual, engine.settings):
-            difference = Difference(0, 0, ())
-        else:
-            difference = compare(expected, actual, unordered=[a for a in arrays if a in kept])
+        difference = _difference(engine, table, compiled, kept, arrays, small)
     return Verification(
         table=str(table.full_name),
         equal=difference.missing == 0 and difference.unexpected == 0,
         missing=difference.missing,
         unexpected=difference.unexpected,
-        compared_rows=table.row_count or 0,
+        compared_rows=(table.row_count or 0) if kept is not None else 0,
         sample=difference.sample,
-        not_compared=tuple(opened),
+        not_compared=tuple(c.field for c in compiled.root.visible if c.field not in (kept or ())),
         frontier=dict(table.frontier),
     )
+
+
+def _difference(
+    engine: Engine,
+    table: StreamTable,
+    compiled: CompiledQuery,
+    kept: list[str] | None,
+    arrays: list[str],
+    small: bool,
+) -> Difference:
+    if kept is None:
+        return Difference(0, 0, ())
+    expected = only(query_at(engine, table, compiled), kept)
+    actual = only(stored(engine, table, compiled), kept)
+    if small and same_small(expected, actual, engine.settings):
+        return Difference(0, 0, ())
+    return compare(expected, actual, unordered=arrays)
 
 
 def is_small(engine: Engine, table: StreamTable) -> bool:
@@ -105,27 +120,13 @@ def stored(engine: Engine, table: StreamTable, compiled: CompiledQuery) -> DataF
     return storage.read(engine.worker.running, table.version, point, columns=names)
 
 
-def open_columns(compiled: CompiledQuery) -> tuple[list[str], list[str]]:
-    """(labels of columns SQL leaves open, labels of arrays whose order it leaves open)."""
-    tainted: set[str] = set()
-    lists: set[str] = set()
-    for node in walk(compiled.plan):
-        if isinstance(node, p.Aggregate):
-            for call in node.calls:
-                if "order-sensitive" in call.facts:
-                    (lists if call.function in ("CollectList", "CollectSet") else tainted).add(call.name)
-    changed = True
-    while changed:
-        changed = False
-        for node in walk(compiled.plan):
-            for item in node.items if isinstance(node, p.Project | p.Window) else ():
-                reads = set(item.reads)
-                copied = item.source
-                if copied in lists and item.name not in lists:
-                    lists.add(item.name)
-                    changed = True
-                elif (reads & (tainted | lists)) and copied not in lists and item.name not in tainted | lists:
-                    tainted.add(item.name)
-                    changed = True
-    labels = {c.name: c.label for c in compiled.output}
-    return [labels[n] for n in labels if n in tainted], [labels[n] for n in labels if n in lists]
+def comparable(compiled: CompiledQuery, ties: bool = False) -> tuple[list[str], list[str]] | None:
+    """(labels of columns whose values SQL does not leave open, labels of those that are arrays of open order).
+
+    None if it is even open which rows there are. `ties` says whether the order of ties may differ.
+    """
+    found = openness(compiled.plan, ties)
+    if found.rows:
+        return None
+    labels = {c.name: c.label for c in compiled.output if c.name not in found.columns}
+    return list(labels.values()), [labels[n] for n in labels if n in found.lists]

@@ -23,8 +23,14 @@ def drop_empty(plan: p.Plan, is_empty: Callable[[p.Plan], bool]) -> p.Plan | Non
             return replace(plan, inputs=tuple(inputs)) if inputs else None
         case p.Join():
             return _join(plan, is_empty)
+        case p.Given():
+            rows, by = plan.inputs
+            return None if drop_empty(by, is_empty) is None else drop_empty(rows, is_empty)
         case p.Group() | p.Aggregate() if not plan.keys:
             return plan
+        case p.Generate() | p.Expand() | p.Window() | p.TopK():
+            child = drop_empty(plan.child, is_empty)
+            return None if child is None else replace(plan, child=child)
         case p.Project() | p.Filter() | p.Group() | p.Aggregate() | p.InnerJoin() | p.SemiJoin():
             children = [drop_empty(c, is_empty) for c in plan.children]
             return None if any(c is None for c in children) else plan.with_children(tuple(c for c in children if c))

@@ -7,10 +7,5 @@ from freshlake.compiler.walk import transform
 
 
 def drop_sorts(plan: p.Plan) -> p.Plan:
-    if any(isinstance(n, p.Limit) for n in _all(plan)):
-        return plan
+    """After `find_top_k`, which takes the sorts that a limit reads."""
     return transform(plan, lambda n: n.child if isinstance(n, p.Sort) else n)
-
-
-def _all(plan: p.Plan) -> list[p.Plan]:
-    return [plan, *(n for c in plan.children for n in _all(c))]

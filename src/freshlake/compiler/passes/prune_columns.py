@@ -1,7 +1,8 @@
 """Keep only columns that something above reads, so that an UPDATE of unused columns consolidates to nothing.
 
-Sound for projections, filters, joins, unions and aggregates, whose other columns do not depend on the dropped one.
-Every other operator keeps all columns of its input.
+Sound for projections, filters, joins, unions, aggregates, generators, grouping sets, windows and top-k, whose other
+columns do not depend on the dropped one; where they do, in ties, the query leaves the choice open. Every other operator
+keeps all columns of its input.
 """
 
 from __future__ import annotations
@@ -38,6 +39,22 @@ def _prune(plan: p.Plan, needed: set[str]) -> p.Plan:
             return _aggregate(plan, needed)
         case p.Union():
             return _union(plan, needed)
+    return _prune_rest(plan, needed)
+
+
+def _prune_rest(plan: p.Plan, needed: set[str]) -> p.Plan:
+    match plan:
+        case p.Generate():
+            child = _prune(plan.child, (needed - set(plan.new)) | set(plan.generator.columns))
+            made = tuple(c for c in plan.columns if c.name in plan.new)
+            return replace(plan, child=child, columns=(*child.columns, *made))
+        case p.Expand():
+            return _expand(plan, needed)
+        case p.Window():
+            return _window(plan, needed)
+        case p.TopK():
+            child = _prune(plan.child, needed | _ordered(plan.order))
+            return replace(plan, child=child, columns=child.columns)
     return plan.with_children(tuple(_prune(c, set(c.names)) for c in plan.children)) if plan.children else plan
 
 
@@ -78,3 +95,24 @@ def _union(plan: p.Union, needed: set[str]) -> p.Plan:
         wanted = tuple(child.names[i] for i in keep)
         inputs.append(pruned if pruned.names == wanted else p.project(pruned, tuple(p.Item(n) for n in wanted)))
     return replace(plan, columns=_kept(plan, needed), inputs=tuple(inputs))
+
+
+def _expand(plan: p.Expand, needed: set[str]) -> p.Plan:
+    keep = [i for i, c in enumerate(plan.columns) if c.name in needed] or [0]
+    rows = tuple(tuple(row[i] for i in keep) for row in plan.rows)
+    child = _prune(plan.child, {c for row in rows for e in row for c in e.columns})
+    return replace(plan, columns=tuple(plan.columns[i] for i in keep), rows=rows, child=child)
+
+
+def _window(plan: p.Window, needed: set[str]) -> p.Plan:
+    items = tuple(i for i in plan.items if i.name in needed)
+    if not items:
+        return _prune(plan.child, needed)
+    reads = {r for i in items for r in i.reads} | set(plan.partition) | _ordered(plan.order)
+    child = _prune(plan.child, (needed - {i.name for i in items}) | reads)
+    made = tuple(c for c in plan.columns if c.name in needed and c.name not in child.names)
+    return replace(plan, items=items, child=child, columns=(*child.columns, *made))
+
+
+def _ordered(order: tuple[p.Order, ...]) -> set[str]:
+    return {c for o in order for c in o.expr.columns}

@@ -14,10 +14,9 @@ from freshlake.compiler.aggregates import Tier, state_columns
 from freshlake.compiler.restrict import restrict
 from freshlake.compiler.rules import aggregate_state as state
 from freshlake.compiler.rules.rule import Build, NodeRule
-from freshlake.compiler.rules.stored import difference, looked_up, shown
+from freshlake.compiler.rules.stored import difference, keys_at_hand, looked_up, only_if, recomputed, shown, touched
 from freshlake.compiler.rules.weights import union
 from freshlake.compiler.split import Node
-from freshlake.compiler.walk import is_at_hand, origin
 
 
 def _delta(node: Node, build: Build) -> p.Plan | None:
@@ -28,10 +27,10 @@ def _delta(node: Node, build: Build) -> p.Plan | None:
         return None
     if node.tier is Tier.RECOMPUTE:
         return _recompute(node, aggregate, change, build)
-    groups, touched = state.change_of_state(aggregate, change), _keys_at_hand(aggregate, change)
-    if touched is None:
-        groups = touched = build.share(groups, "change of the groups' state")
-    old = build.share(looked_up(build.stored(node), touched, _key_names(aggregate)), "stored rows of those groups")
+    groups, keys = state.change_of_state(aggregate, change), keys_at_hand(change, aggregate.keys, aggregate.columns)
+    if keys is None:
+        groups = keys = build.share(groups, "change of the groups' state")
+    old = build.share(looked_up(build.stored(node), keys, _key_names(aggregate)), "stored rows of those groups")
     if node.tier is Tier.ALGEBRAIC:
         merged = state.merged_sums(aggregate, union([_states(aggregate, old), _states(aggregate, groups)]))
         return difference(node, state.finished(aggregate, merged), old)
@@ -47,26 +46,10 @@ def _rows(node: Node, build: Build) -> p.Plan:
     return shown(node, state.finished(aggregate, state.whole_state(aggregate, child)))
 
 
-def _keys_at_hand(aggregate: p.Aggregate, change: p.Plan) -> p.Plan | None:
-    """The group keys of the change's rows, if their values can be read from it without running it first."""
-    if not is_at_hand(change):
-        return None
-    keys = p.project(change, aggregate.keys, aggregate.columns)
-    return keys if all(origin(keys, k.name) for k in aggregate.keys) else None
-
-
 def _recompute(node: Node, aggregate: p.Aggregate, change: p.Plan, build: Build) -> p.Plan:
-    keys = _key_names(aggregate)
-    groups = _keys_at_hand(aggregate, change) if keys else None
-    if keys and groups is None:
-        rows = p.project(change, aggregate.keys, aggregate.columns)
-        groups = build.share(p.Group(aggregate.columns[: len(keys)], rows, keys, ()), "groups that the change touches")
-    old = build.share(looked_up(build.stored(node), groups, _key_names(aggregate)), "stored rows of those groups")
+    groups = touched(change, aggregate.keys, aggregate.columns, build)
     new = aggregate.with_children((_child_of(aggregate, groups, build),))
-    if groups is not None:
-        # a lookup may return more groups than asked for; of those that are not computed again nothing may be removed
-        old = p.SemiJoin(old.columns, (old, groups), tuple((k, k) for k in keys))
-    return difference(node, _keyed(aggregate, new), old)
+    return recomputed(node, _keyed(aggregate, new), groups, _key_names(aggregate), build)
 
 
 def _keyed(aggregate: p.Aggregate, new: p.Plan) -> p.Plan:
@@ -99,15 +82,10 @@ def _extremum(node: Node, aggregate: p.Aggregate, groups: p.Plan, old: p.Plan, b
     fresh = p.Filter(merged.columns, merged, (p.text("not __fl_stale", "__fl_stale"),))
     again = state.whole_state(_by_column(aggregate), _child_of(aggregate, stale, build))
     if not aggregate.keys:
-        again = _only_if(stale, again)
+        # nothing restricts the recomputation, so it is tied to the row that says it is needed
+        again = only_if(stale, "__fl_stale", again)
     new = union([_states(aggregate, fresh), _states(aggregate, again)])
     return difference(node, state.finished(aggregate, new), old)
-
-
-def _only_if(stale: p.Plan, again: p.Plan) -> p.Plan:
-    """Without keys nothing restricts the recomputation, so it is tied to the one row that says it is needed."""
-    mark = p.project(stale, [p.Item("__fl_again", p.column_expr("__fl_stale"))])
-    return p.InnerJoin((*again.columns, *mark.columns), (again, mark), ())
 
 
 def _by_column(aggregate: p.Aggregate) -> p.Aggregate:
@@ -149,4 +127,8 @@ def _merged_extrema(aggregate: p.Aggregate, extrema: list[p.Call], groups: p.Pla
     return p.project(merged, items, known)
 
 
-AGGREGATE = NodeRule("aggregate", p.Aggregate, _delta, _rows, "Δγ(X) = γ(X₁)|K − stored|K")
+def _strategy(node: Node) -> str:
+    return str(node.tier)
+
+
+AGGREGATE = NodeRule("aggregate", p.Aggregate, _delta, _rows, "Δγ(X) = γ(X₁)|K − stored|K", _strategy)

@@ -59,6 +59,10 @@ class Build(Derive, Protocol):
         """The rows of an earlier step whose flag is true; a step of its own, so that later ones know if it is empty."""
         ...
 
+    def net(self, plan: p.Plan, purpose: str) -> p.Plan:
+        """Evaluate a weighted plan once, equal rows summed."""
+        ...
+
 
 @dataclass(frozen=True)
 class NodeRule:
@@ -71,3 +75,5 @@ class NodeRule:
     rows: Callable[[Node, Build], p.Plan]
     """The node's stored rows computed from scratch."""
     law: str
+    strategy: Callable[[Node], str]
+    """How the node is maintained, in a few words for people."""
