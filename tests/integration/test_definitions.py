@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 import freshlake
 from freshlake import errors as e
 from freshlake.lake import Freshlake
+from freshlake.refresh import certify
 from tests.integration import shop_definitions
 from tests.integration.lakes import ANY_SHARE, BY_NAME, bag, orders, refused, rows
 
@@ -183,6 +185,37 @@ def test_changes_are_consolidated(fl: Freshlake) -> None:
 def test_the_older_word_for_differential_is_understood(fl: Freshlake, table: str) -> None:
     fl.alter_stream_table(table, refresh_mode="incremental")
     assert str(state(fl, table).refresh_mode) == "DIFFERENTIAL"
+
+
+# The certificate ------------------------------------------------------------------------------------------------------
+
+MEASURED = "SELECT region, avg(amount) AS mean, collect_list(id) AS ids, count(*) AS n FROM orders GROUP BY region"
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "accepted"),
+    [
+        ("mean", "mean * (1 + 1e-12)", True),
+        ("mean", "mean * (1 + 1e-6)", False),
+        ("ids", "reverse(ids)", True),
+        ("ids", "transform(ids, i -> i + 1)", False),
+        ("n", "n + 1", False),
+    ],
+)
+def test_what_is_stored_is_compared_with_the_query(
+    fl: Freshlake, monkeypatch: pytest.MonkeyPatch, column: str, value: str, accepted: bool
+) -> None:
+    def altered(*arguments: Any) -> Any:
+        return stored(*arguments).withColumn(column, F.expr(value))
+
+    stored = certify.stored
+    monkeypatch.setattr(certify, "stored", altered)
+    if accepted:
+        fl.create_stream_table("measured", MEASURED)
+        fl.drop_stream_table("measured")
+        return
+    with refused(fl, e.NotReproducible, "measured"):
+        fl.create_stream_table("measured", MEASURED)
 
 
 # Replace --------------------------------------------------------------------------------------------------------------

@@ -9,16 +9,20 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, StructType
+from pyspark.sql.types import ArrayType, DataType, DoubleType, FloatType, MapType, StructField, StructType, VariantType
 
 from freshlake.config import Settings
 from freshlake.refresh.inputs import SMALL_ROWS
 from freshlake.refresh.run import collect_small
-from freshlake.storage.identity import consolidate
+from freshlake.storage.identity import consolidate, identity, prepare
 from freshlake.storage.netting import net, nettable
 from freshlake.storage.relation import WEIGHT
 
 _TOLERANCE = 1e-9
+_INFINITE = float("inf")
+_SHARES = 1 << 20
+_NUMBER = r"-?\d+\.\d+(?:E-?\d+)?"
+"""A floating number as JSON has it."""
 _SAMPLE = 10
 
 
@@ -35,9 +39,20 @@ def compare(expected: DataFrame, actual: DataFrame, *, unordered: Sequence[str] 
     plus = expected.withColumn(WEIGHT, F.lit(1).cast("bigint"))
     minus = actual.withColumn(WEIGHT, F.lit(-1).cast("bigint"))
     exact = consolidate(plus.unionAll(minus))
-    floats = [f.name for f in expected.schema if floating(f.dataType)]
+    floats = [f for f in expected.schema if floating(f.dataType)]
     differing = _beyond_rounding(exact, floats) if floats else exact
     return _count(differing.persist())
+
+
+def alike(expected: DataFrame, actual: DataFrame, *, unordered: Sequence[str] = ()) -> bool:
+    """Whether one pass over each bag finds no difference; False only asks for a closer look.
+
+    Exact values, and which floating ones are NULL, NaN or infinite, go into a sum of row hashes. Finite floating values
+    are summed, plainly and weighted by the hash of their row, so that values at the wrong rows are noticed.
+    """
+    (exact, sums), (others_exact, others_sums) = (_summary(_canonical(f, unordered)) for f in (expected, actual))
+    pairs = zip(sums, others_sums, strict=True)
+    return exact == others_exact and all(abs(a - b) <= _TOLERANCE * size for (a, size), (b, _) in pairs)
 
 
 def same_small(expected: DataFrame, actual: DataFrame, settings: Settings) -> bool:
@@ -55,10 +70,25 @@ def _marked(rows: pa.Table, weight: int) -> pa.Table:
 
 def _canonical(frame: DataFrame, unordered: Sequence[str]) -> DataFrame:
     for name in unordered:
-        kind = frame.schema[name].dataType
-        if isinstance(kind, ArrayType) and not isinstance(kind.elementType, MapType):
-            frame = frame.withColumn(name, F.sort_array(F.col(_q(name))))
+        kind, values = frame.schema[name].dataType, F.col(_q(name))
+        if isinstance(kind, ArrayType):
+            frame = frame.withColumn(name, F.sort_array(values if _has_order(kind) else F.transform(values, _json)))
     return frame
+
+
+def _has_order(kind: DataType) -> bool:
+    if isinstance(kind, ArrayType):
+        return _has_order(kind.elementType)
+    if isinstance(kind, StructType):
+        return all(_has_order(f.dataType) for f in kind)
+    return not isinstance(kind, MapType | VariantType)
+
+
+def _json(value: Column) -> Column:
+    """Any value as text that tells it from others; the default leaves out microseconds."""
+    fraction = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
+    options = {"timestampFormat": f"{fraction}XXX", "timestampNTZFormat": fraction}
+    return F.coalesce(F.to_json(F.struct(value.alias("v")), options), F.lit("null"))
 
 
 def floating(kind: DataType) -> bool:
@@ -71,45 +101,85 @@ def floating(kind: DataType) -> bool:
     return isinstance(kind, DoubleType | FloatType)
 
 
-def _beyond_rounding(exact: DataFrame, floats: Sequence[str]) -> DataFrame:
-    """Drop pairs that differ by rounding only: per exact columns, sorted values of both sides are close one by one."""
-    keys = [c for c in exact.columns if c not in (*floats, WEIGHT)]
-    simple = [c for c in floats if isinstance(exact.schema[c].dataType, DoubleType | FloatType)]
-    if len(simple) != len(floats):
-        return _by_text(exact, floats)
-    copies = exact.withColumn("__fl_copy", F.explode(F.array_repeat(F.lit(1), F.abs(F.col(WEIGHT)).cast("int"))))
-    values = F.struct(*(F.col(_q(c)).cast("double").alias(f"v{i}") for i, c in enumerate(simple)))
+def _summary(frame: DataFrame) -> tuple[list[Any], list[tuple[float, float]]]:
+    """[rows, sum of their hashes], and two sums of every floating column, each with the size of what it adds up."""
+    prepare(frame.sparkSession, frame.schema)
+    floats = [f for f in frame.schema if floating(f.dataType)]
+    fixed = [*map(_json, _fixed(frame.schema, floats)), *(_shape(f) for f in floats)]
+    digest = F.xxhash64(*fixed) if fixed else F.lit(0).cast("bigint")
+    numbers = [_finite(_numbers(f)).alias(f"n{i}") for i, f in enumerate(floats)]
+    totals = [F.count(F.lit(1)), F.sum(F.col("h").cast("decimal(38,0)"))]
+    share = F.pmod("h", F.lit(_SHARES)) / F.lit(float(_SHARES))
+    for i in range(len(floats)):
+        total, size = _total(F.col(f"n{i}")), _total(F.transform(f"n{i}", F.abs))
+        totals += [F.coalesce(F.sum(value), F.lit(0.0)) for value in (total, size, total * share, size)]
+    row = frame.select(digest.alias("h"), *numbers).agg(*totals).first()
+    assert row is not None
+    return list(row[:2]), list(zip(row[2::2], row[3::2], strict=True))
+
+
+def _fixed(schema: StructType, floats: Sequence[StructField]) -> list[Column]:
+    """What identifies a row apart from its floating columns."""
+    return [F.expr(e) for e in identity(StructType([f for f in schema if f not in floats and f.name != WEIGHT]))]
+
+
+def _is_simple(field: StructField) -> bool:
+    return isinstance(field.dataType, DoubleType | FloatType)
+
+
+def _shape(field: StructField) -> Column:
+    """A floating value without its finite numbers."""
+    value = F.col(_q(field.name))
+    if not _is_simple(field):
+        return F.regexp_replace(_json(value), _NUMBER, "#")
+    special = F.when(value.isNull(), "null").when(F.isnan(value) | (F.abs(value) == _INFINITE), value.cast("string"))
+    return special.otherwise("#")
+
+
+def _numbers(field: StructField) -> Column:
+    """The numbers in a floating value, in order."""
+    value = F.col(_q(field.name))
+    if _is_simple(field):
+        return F.array(value.cast("double"))
+    texts = F.regexp_extract_all(_json(value), F.lit(_NUMBER), F.lit(0))
+    return F.transform(texts, lambda text: text.cast("double"))
+
+
+def _finite(numbers: Column) -> Column:
+    return F.filter(numbers, lambda x: F.abs(x) < _INFINITE)
+
+
+def _total(numbers: Column) -> Column:
+    return F.aggregate(numbers, F.lit(0.0), lambda total, x: total + x)
+
+
+def _beyond_rounding(exact: DataFrame, floats: Sequence[StructField]) -> DataFrame:
+    """Drop pairs that differ by rounding only: per exact values, sorted numbers of both sides are close one by one."""
+    keys = [*_fixed(exact.schema, floats), *(_shape(f) for f in floats)]
+    names = [f"__fl_g{i}" for i in range(len(keys))]
+    keyed = exact.select("*", *(key.alias(name) for key, name in zip(keys, names, strict=True)))
+    copies = keyed.withColumn("__fl_copy", F.explode(F.array_repeat(F.lit(1), F.abs(F.col(WEIGHT)).cast("int"))))
+    values = F.struct(*(_numbers(f).alias(f"v{i}") for i, f in enumerate(floats)))
     plus, minus = (F.sort_array(F.collect_list(F.when(F.col(WEIGHT) * sign > 0, values))) for sign in (1, -1))
-    groups = copies.groupBy(*(F.col(_q(k)) for k in keys)).agg(plus.alias("__fl_p"), minus.alias("__fl_m"))
+    groups = copies.groupBy(*names).agg(plus.alias("__fl_p"), minus.alias("__fl_m"))
     close = F.size("__fl_p") == F.size("__fl_m")
-    pairs = F.arrays_zip("__fl_p", "__fl_m")
-    close = close & F.forall(pairs, lambda z: _all_close(z, len(simple)))
-    bad = groups.where(~close).select(*(F.col(_q(k)).alias(f"__fl_b{i}") for i, k in enumerate(keys)))
-    if not keys:
-        return exact.join(F.broadcast(bad.limit(1)), how="left_semi") if bad.count() else exact.limit(0)
-    on = [exact[_q(k)].eqNullSafe(bad[f"__fl_b{i}"]) for i, k in enumerate(keys)]
-    return exact.join(bad, on, "left_semi")
+    close = close & F.forall(F.arrays_zip("__fl_p", "__fl_m"), lambda z: _all_close(z, len(floats)))
+    bad = groups.where(~close).select(*(F.col(name).alias(f"{name}b") for name in names))
+    on = [keyed[name].eqNullSafe(bad[f"{name}b"]) for name in names]
+    return keyed.join(bad, on, "left_semi").drop(*names)
 
 
 def _all_close(pair: Column, width: int) -> Column:
-    tests = []
+    result = F.lit(True)
     for i in range(width):
-        a, b = pair["__fl_p"][f"v{i}"], pair["__fl_m"][f"v{i}"]
-        near = F.abs(a - b) <= F.lit(_TOLERANCE) * F.greatest(F.abs(a), F.abs(b), F.lit(1e-300))
-        tests.append(F.coalesce(a.eqNullSafe(b) | (F.isnan(a) & F.isnan(b)) | near, F.lit(False)))
-    result = tests[0]
-    for t in tests[1:]:
-        result = result & t
+        numbers = F.arrays_zip(pair["__fl_p"][f"v{i}"].alias("a"), pair["__fl_m"][f"v{i}"].alias("b"))
+        result = result & F.forall(numbers, lambda n: _close(n["a"], n["b"]))
     return result
 
 
-def _by_text(exact: DataFrame, floats: Sequence[str]) -> DataFrame:
-    """Nested floating values: compare with nine significant digits of every number."""
-    rounded = exact
-    for name in floats:
-        digits = F.regexp_replace(F.to_json(F.struct(F.col(_q(name)))), r"(\d\.\d{8})\d+", "$1")
-        rounded = rounded.withColumn(name, digits)
-    return consolidate(rounded)
+def _close(a: Column, b: Column) -> Column:
+    near = F.abs(a - b) <= F.lit(_TOLERANCE) * F.greatest(F.abs(a), F.abs(b), F.lit(1e-300))
+    return F.coalesce(a.eqNullSafe(b) | (F.isnan(a) & F.isnan(b)) | near, F.lit(False))
 
 
 def _count(differing: DataFrame) -> Difference:
