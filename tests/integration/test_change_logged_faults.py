@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from freshlake.errors import CommitConflict, LeaseLost, StorageCorrupt, StorageMissing
+from freshlake.errors import CommitConflict, InvariantViolated, LeaseLost, StorageCorrupt, StorageMissing
 from freshlake.storage import append as appending
 from freshlake.storage import fold as folding
 from freshlake.storage.log import Log
@@ -70,6 +70,17 @@ def test_of_two_writers_at_the_same_time_one_wins(
         model.table.append(model.spark, model.rows.relation({4: 1}, driver=driver), certificate(1, "slow"))
     assert model.table.certificate(1).refresh_id == "refresh-1"
     model.check(1)
+
+
+@pytest.mark.parametrize("driver", [True, False], ids=["driver", "spark"])
+def test_more_rows_than_there_are_cannot_be_removed(model: Modelled, driver: bool) -> None:
+    model.append({0: 2, 1: 1})
+    with pytest.raises(InvariantViolated, match="not there") as caught:
+        model.table.append(model.spark, model.rows.relation({2: 1, 3: -5}, driver=driver), certificate(2))
+    assert "3 rows" in str(caught.value.detail)
+    assert model.table.head() == 1
+    model.append({0: -2, 1: -1})
+    model.check(2)
 
 
 def test_a_clean_up_at_the_same_time_does_not_disturb_a_writer(

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from freshlake.errors import CommitConflict, LeaseLost
+from freshlake.errors import CommitConflict, InvariantViolated, LeaseLost
 from freshlake.storage.base import driver_writable
 from freshlake.storage.certificate import Certificate, Note, NoteKind
 from freshlake.storage.layout import VERSION, to_stored
@@ -59,6 +59,13 @@ def append(spark: SparkSession, path: str, stored: StructType, delta: Relation, 
 
 def _commit(log: Log, staged: Staged, ours: Certificate) -> Certificate:
     count = _row_count(ours, log.last_certificate(), staged)
+    if count is not None and count < 0:
+        raise InvariantViolated(
+            f"refresh {ours.refresh_id} would delete rows that are not there",
+            detail=f"{log.path} has {count - staged.inserted + staged.deleted} rows, "
+            f"{staged.deleted} would be deleted and {staged.inserted} inserted",
+            hint="run verify on the table, then refresh it with mode FULL",
+        )
     final = replace(ours, rows_inserted=staged.inserted, rows_deleted=staged.deleted, row_count=count)
     log.commit(staged.actions, Note(NoteKind.REFRESH, final), head=ours.version)
     return confirm(log, final)
