@@ -22,7 +22,7 @@ from freshlake.compiler.walk import nodes as walk_nodes
 from freshlake.compiler.walk import transform
 from freshlake.errors import InvalidQuery
 
-LAYOUT = 1
+LAYOUT = 2
 """Raised when stored columns change meaning, so that tables written before are rebuilt."""
 
 
