@@ -179,6 +179,36 @@ class TestOtherConditions:
         assert change(table, [((2, 6), 1)], [((1, 8), 1)]) == {(2, 6, None, None): 1}
 
 
+class TestBelowOtherOperators:
+    def test_groups_by_the_padded_side_are_recomputed_from_all_their_rows(self) -> None:
+        """A key of NULL asks for padded rows, so rows of the right side may not be left out by it."""
+        distinct = p.Call("n", "Mode", "count(distinct l_x)", "long", args=(p.column_expr("l_x"),), columns=("l_x",))
+        for kind in ("LeftOuter", "FullOuter"):
+            outer = join(kind, EQUAL)
+            groups = p.Aggregate((p.Column("r_k", "long"), p.Column("n", "long")), outer, (p.Item("r_k"),), (distinct,))
+            table = kept(groups, [(1, 5), (2, 6)], [(1, 7)])
+            assert change(table, left=[((3, 8), 1)]) == {(None, 1): -1, (None, 2): 1}
+            assert change(table, right=[((2, 9), 1)]) == {(None, 2): -1, (None, 1): 1, (2, 1): 1}
+
+    def test_a_filter_sees_the_padding(self) -> None:
+        unmatched = p.Filter(
+            join("LeftOuter", EQUAL).columns, join("LeftOuter", EQUAL), (p.text("r_k is null", "r_k"),)
+        )
+        table = kept(unmatched, [(1, 5), (2, 6)], [(1, 7)])
+        assert table.rows() == table.expected() == {(2, 6, None, None): 1}
+        assert change(table, right=[((1, 7), -1)]) == {(1, 5, None, None): 1}
+
+    def test_a_chain_pads_through_both_joins(self) -> None:
+        twice = p.Scan((p.Column("t_k", "long"), p.Column("t_y", "long")), "r", SOURCES["r"])
+        tie = p.Expr("r_y = t_k", ("r_y", "t_k"), equality=("r_y", "t_k"))
+        inner = join("LeftOuter", EQUAL)
+        chain = p.Join((*inner.columns, *twice.columns), (inner, twice), "LeftOuter", (tie,))
+        table = kept(chain, [(1, 5)], [(1, 2)])
+        assert table.rows() == {(1, 5, 1, 2, None, None): 1}
+        assert change(table, right=[((2, 3), 1)]) == {(1, 5, 1, 2, None, None): -1, (1, 5, 1, 2, 2, 3): 1}
+        assert change(table, right=[((1, 2), -1)]) == {(1, 5, 1, 2, 2, 3): -1, (1, 5, None, None, None, None): 1}
+
+
 @pytest.mark.parametrize("on", [(), (EQUAL,), (SAME,)], ids=["no condition", "by keys", "by rows"])
 class TestSingle:
     def test_the_value_of_a_subquery_may_change_come_and_go(self, on: tuple[p.Expr, ...]) -> None:

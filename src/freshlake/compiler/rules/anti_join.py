@@ -7,7 +7,7 @@ F are the rows of L₀ that found their first match (+) or lost their last (−)
 from __future__ import annotations
 
 from freshlake.compiler import plan as p
-from freshlake.compiler.rules.matches import changes_of, turned, with_current
+from freshlake.compiler.rules.matches import changes_of, shown, turned, with_current
 from freshlake.compiler.rules.rule import Derive, Linearity, Rule
 from freshlake.compiler.rules.weights import negate, union
 
@@ -16,7 +16,7 @@ def _delta(join: p.Join, derive: Derive) -> p.Plan | None:
     left, right = changes_of(join, derive)
     terms = [] if left is None else [with_current(join, left, derive)]
     if right is not None:
-        terms.append(negate(turned(join, right, derive)))
+        terms.append(shown(join, negate(turned(join, right, derive))))
     return union(terms) if terms else None
 
 

@@ -22,6 +22,7 @@ from freshlake.compiler.rules.rule import Derive
 from freshlake.compiler.rules.weights import COLUMN, union
 
 NOW, MOVED = p.Column("__fl_now", "long"), p.Column("__fl_moved", "long")
+TOO_MANY = "a scalar subquery returned more than one row"
 _TURN = f"if({NOW.name} > 0, 1L, 0L) - if({NOW.name} - {MOVED.name} > 0, 1L, 0L)"
 
 
@@ -84,9 +85,8 @@ def matching(rows: p.Plan, others: p.Plan, on: tuple[p.Expr, ...]) -> p.Plan:
 
 def inner_with(join: p.Join, change: p.Plan, derive: Derive) -> p.Plan:
     """L₀ ⋈ ΔR."""
-    left, right = join.inputs
-    inner = p.InnerJoin((*left.columns, *right.columns), join.inputs, join.on)
-    return join_weighted(inner, prune_by([derive.before(left), change], 1, join.on), 1)
+    inner = p.InnerJoin(join.columns, join.inputs, join.on)
+    return join_weighted(inner, prune_by([derive.before(join.inputs[0]), change], 1, join.on), 1)
 
 
 def shown(join: p.Join, rows: p.Plan) -> p.Plan:
@@ -125,11 +125,10 @@ def _turned_rows(join: p.Join, change: p.Plan, derive: Derive, single: bool) -> 
     items = [i for c in left.columns if c.name in reads for i in _fingerprint(c)]
     keyed = p.project(candidates, p.passing(candidates, *items))
     names = tuple(i.name for i in items)
+    each = _distinct(keyed, names, [c for c in left.columns if c.name in reads])
     counts = []
-    for rows, now in ((derive.after(right), True), (change, False)):
-        sides = prune_by([candidates, rows], 0, join.on)
-        each = _distinct(keyed, names, [c for c in left.columns if c.name in reads])
-        pairs = p.InnerJoin((*each.columns, *sides[1].columns), (each, sides[1]), join.on)
+    for rows, now in ((prune_by([candidates, derive.after(right)], 0, join.on)[1], True), (change, False)):
+        pairs = p.InnerJoin((*each.columns, *rows.columns), (each, rows), join.on)
         counts.append(_counted(pairs, [p.Item(n) for n in names], now))
     turns = _turns([p.Column(n) for n in names], counts, single)
     renamed = [p.Item(f"{n}_", p.column_expr(n)) for n in names]
@@ -184,11 +183,7 @@ def _applied(left: p.Plan, sides: Sequence[p.Plan], on: tuple[p.Expr, ...], sing
     if not single:
         return joined
     many = p.text(f"if({NOW.name} > 1, raise_error('{TOO_MANY}'), {p.WEIGHT})", NOW.name, p.WEIGHT)
-    checked = p.project(joined, (*p.passing(joined, only=left.names), p.Item("__fl_checked", many)))
-    return p.project(checked, (*p.passing(left), p.Item(p.WEIGHT, p.column_expr("__fl_checked"))), [COLUMN])
-
-
-TOO_MANY = "a scalar subquery returned more than one row"
+    return p.project(joined, (*p.passing(left), p.Item(p.WEIGHT, many)), [COLUMN])
 
 
 def _where(rows: p.Plan, on: tuple[p.Expr, ...]) -> p.Plan:
