@@ -13,7 +13,7 @@ import typer.main
 from freshlake import lake
 from freshlake.cli.app import app
 from freshlake.compiler.explain import Explanation
-from freshlake.compiler.rules import JOINS, RULES
+from freshlake.compiler.rules import JOINS, RULES, STORED
 from freshlake.config import Settings, allowed
 from freshlake.refresh import choose
 from freshlake.refresh.result import FoldResult, RefreshResult, Verification
@@ -24,9 +24,9 @@ from freshlake.storage import policy
 from tests.docs.markdown import DOCS, ROOT, anchors, blocks, links, pages, sections
 
 OPERATORS = DOCS / "operators"
-FORMS_OF_AGGREGATE = {"aggregate", "distinct", "having", "nested_aggregates"}
+FORMS_OF_AGGREGATE = {"distinct", "having", "nested_aggregates"}
 FORMS_OF_JOIN = {"current_time", "right_join"}
-WITH_PAGES = (*RULES.values(), *JOINS.values())
+WITH_PAGES = (*RULES.values(), *JOINS.values(), *STORED.values())
 RECORDS = (
     RefreshResult,
     FoldResult,

@@ -154,6 +154,8 @@ class Maintained:
     """Whether stored rows are looked up by their hints alone, which may find more rows than the keys ask for."""
     stored: dict[str, Bag] = field(default_factory=dict)
     nodes: tuple[Node, ...] = ()
+    read: set[str] = field(default_factory=set)
+    """Sources whose state the last refresh read."""
 
     def __post_init__(self) -> None:
         output = tuple(replace(c, label=c.name) for c in self.query.columns)
@@ -162,6 +164,7 @@ class Maintained:
 
     def refresh(self, changes: Mapping[str, Sequence[tuple[Row, int]]]) -> dict[str, Bag]:
         """Apply weighted changes, which need not be minimal; returns the change of every stored node."""
+        self.read.clear()
         after = {n: (fields, _applied(rows, changes.get(n, ()))) for n, (fields, rows) in self.sources.items()}
         inserts = frozenset(n for n, rows in changes.items() if all(w > 0 for _, w in rows))
         program = differential(self.nodes, Changed(frozenset(changes), inserts))
@@ -312,6 +315,7 @@ class _Run:
                 # of a source only the time is known as it was, the rest is what it is now without its change
                 assert leaf.stored or leaf.when is p.When.AFTER or leaf.of == NOW
                 table = f"{leaf.when} {leaf.of}" if leaf.stored or leaf.when is p.When.BEFORE else leaf.of
+                self.kept.read |= set() if leaf.stored else {leaf.of}
                 return self._hinted(leaf, _q(table))
         raise TypeError(type(leaf).__name__)
 

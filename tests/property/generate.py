@@ -22,6 +22,7 @@ from tests.property.query import (
     Union,
     depth,
 )
+from tests.property.stored_queries import STORED_OPERATORS, StoredQueries
 from tests.property.values import KINDS, TYPES, computed, literal, predicate, scalar
 
 MAX_DEPTH = 4
@@ -48,6 +49,7 @@ OPERATORS = (
     "no_match",
     "match_value",
     "scalar",
+    *STORED_OPERATORS,
 )
 """What stands at or near the root of a query, taken in turn, so that consecutive seeds cover all of them."""
 
@@ -217,9 +219,7 @@ def _turn(rng: Random, changes: _Changes, queries: tuple[str, ...], last: bool) 
 
 
 @dataclass
-class _Queries:
-    rng: Random
-    tables: list[Table]
+class _Queries(StoredQueries):
     queries: dict[str, Query] = field(default_factory=dict)
     number: int = 0
 
@@ -249,6 +249,7 @@ class _Queries:
             return self.rng.choice(self.tables)
         common = ("filter", "project", "join", "join", "aggregate", "extremum", "union_all", "distinct", "shared")
         common += ("outer_join", "match")
+        common += STORED_OPERATORS
         made = self.make(self.rng.choice(common), deep)
         return made if made.size <= MAX_ROWS / 10 else self.rng.choice(self.tables)
 
@@ -270,7 +271,7 @@ class _Queries:
             case "nested":
                 inner = self.make_aggregate(self.source(below - 1), "aggregate")
                 return self.make_aggregate(inner, self.rng.choice(("aggregate", "extremum", "recompute")))
-        return self.make_aggregate(self.source(below), operator)
+        return self.make_other(operator, below)
 
     def make_joined(self, operator: str, below: int) -> Query:
         match operator:
@@ -407,7 +408,7 @@ class _Queries:
 
     # Aggregates ------------------------------------------------------------------------------------------------------
 
-    def make_aggregate(self, child: Query, operator: str) -> Query:
+    def make_aggregate(self, child: Query, operator: str, sets: bool = False) -> Query:
         rng, cols = self.rng, self.exact(child)
         keys: list[Item] = []
         if operator != "global_aggregate" and cols:
@@ -423,7 +424,7 @@ class _Queries:
             counts = [c for c in calls if c.col.kind == "int" and c.col.exact]
             if counts and rng.random() < 0.5:
                 having = f"{rng.choice(counts).text} > 1"
-        return Aggregate(child, tuple(keys), calls, having)
+        return Aggregate(child, tuple(keys), calls, having, rng.choice(("ROLLUP", "CUBE")) if sets and keys else "")
 
     def call(self, child: Query, operator: str, first: bool) -> Item:
         rng, cols = self.rng, self.exact(child)

@@ -13,52 +13,33 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 from freshlake.compiler import derive, restrict
 from freshlake.compiler import plan as p
 from freshlake.compiler.passes import drop_empty as drop_empty_module
-from freshlake.compiler.rules import RULES, aggregate, aggregate_state, inner_join, stored
+from freshlake.compiler.rules import aggregate, aggregate_state, inner_join, stored
 from freshlake.compiler.rules.weights import COLUMN, weighted
 from freshlake.refresh import commit, run
 from freshlake.session import start
 from freshlake.storage import netting, read, small
 from freshlake.storage.scan import KeyFilter
-from tests.integration import test_joins, test_operators
-from tests.integration.test_operators import script
+from tests.integration import test_joins, test_operators, test_stored_operators
 from tests.property import join_mutations as joins
 from tests.property.case import Script
 from tests.property.generate import generate
+from tests.property.mutation import POSITIVE, Mutation, Patch
+from tests.property.mutation import attr as _attr
+from tests.property.mutation import rule as _rule
 from tests.property.play import Failure, play
+from tests.property.stored_mutations import STORED_MUTATIONS
 from tests.property.test_property import SEEDS
 
-Patch = AbstractContextManager[Any]
-
 CASES = {**test_operators.CASES, **test_joins.CASES}
-POSITIVE = p.text(f"{p.WEIGHT} > 0", p.WEIGHT)
-
-
-@dataclass(frozen=True)
-class Mutation:
-    name: str
-    patches: Callable[[], list[Patch]]
-    cases: tuple[str, ...]
-    """Directed cases that should notice it."""
-
-
-def _rule(operator: type[p.Plan], change: Callable[[p.Plan, Any, Any], p.Plan | None]) -> list[Patch]:
-    """`change(node, derive, original)` takes the place of a rule."""
-    old = RULES[operator]
-    new = replace(old, delta=lambda node, view: change(node, view, old.delta))
-    return [mock.patch.dict(RULES, {operator: new})]
-
-
-def _attr(target: object, name: str, value: object) -> Patch:
-    return mock.patch.object(target, name, value)
+"""Directed cases over the same tables."""
 
 
 def _texts(original: Callable[..., Iterator[tuple[str, str]]], old: str, new: str) -> Callable[..., Any]:
@@ -358,6 +339,7 @@ MUTATIONS = (
     Mutation("a union with an empty branch is empty", _a_union_with_an_empty_branch_is_empty, ("union_all",)),
     Mutation("one changed source is forgotten", _one_changed_source_is_forgotten, ("equi_join", "union_all")),
     Mutation("copies are stored once", _copies_are_stored_once, ("narrow_with_duplicates",)),
+    *STORED_MUTATIONS,
 )
 
 
@@ -369,14 +351,18 @@ def applied(mutation: Mutation) -> Iterator[None]:
         yield
 
 
-def directed(names: tuple[str, ...]) -> Script:
+def directed(names: tuple[str, ...]) -> Iterator[Script]:
     """Some of the directed cases, through all their rounds."""
-    return script({n: s for n, s in CASES.items() if n in names})
+    if wanted := {n: s for n, s in CASES.items() if n in names}:
+        yield test_operators.script(wanted)
+    if wanted := {n: s for n, s in test_stored_operators.CASES.items() if n in names}:
+        yield test_stored_operators.script(wanted)
 
 
 def attempts(mutation: Mutation) -> Iterator[tuple[str, Script]]:
-    yield "directed", directed(mutation.cases)
-    yield "all directed", script(CASES)
+    yield from (("directed", history) for history in directed(mutation.cases))
+    yield "all directed", test_operators.script(CASES)
+    yield "all directed", test_stored_operators.script()
     for seed in SEEDS:
         yield f"seed {seed}", generate(seed).script()
 

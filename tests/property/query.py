@@ -123,6 +123,8 @@ class Aggregate(Unary):
     keys: tuple[Item, ...]
     calls: tuple[Item, ...]
     having: str | None = None
+    sets: str = ""
+    """ROLLUP or CUBE."""
 
     @property
     def cols(self) -> tuple[Col, ...]:
@@ -135,8 +137,64 @@ class Aggregate(Unary):
     def sql(self) -> str:
         text = f"SELECT {_list((*self.keys, *self.calls))} FROM {_from(self.child)}"
         if self.keys:
-            text += f" GROUP BY {', '.join(k.text for k in self.keys)}"
+            keys = ", ".join(k.text for k in self.keys)
+            text += f" GROUP BY {self.sets} ({keys})" if self.sets else f" GROUP BY {keys}"
         return f"{text} HAVING {self.having}" if self.having else text
+
+
+@dataclass(frozen=True)
+class Windowed(Unary):
+    """All columns of the input, and window functions."""
+
+    items: tuple[Item, ...]
+    qualify: str | None = None
+
+    @property
+    def cols(self) -> tuple[Col, ...]:
+        return (*self.child.cols, *(i.col for i in self.items))
+
+    def sql(self) -> str:
+        text = f"SELECT {_names(self.child.cols)}, {_list(self.items)} FROM {_from(self.child)}"
+        return f"SELECT * FROM ({text}) AS w WHERE {self.qualify}" if self.qualify else text
+
+
+@dataclass(frozen=True)
+class Top(Unary):
+    order: tuple[str, ...]
+    count: int
+    skipped: int = 0
+
+    @property
+    def cols(self) -> tuple[Col, ...]:
+        return self.child.cols
+
+    @property
+    def size(self) -> float:
+        return min(float(self.count), self.child.size)
+
+    def sql(self) -> str:
+        skipped = f" OFFSET {self.skipped}" if self.skipped else ""
+        order = ", ".join(self.order)
+        return f"SELECT {_names(self.cols)} FROM {_from(self.child)} ORDER BY {order} LIMIT {self.count}{skipped}"
+
+
+@dataclass(frozen=True)
+class Exploded(Unary):
+    array: str
+    col: Col
+    outer: bool
+
+    @property
+    def cols(self) -> tuple[Col, ...]:
+        return (*self.child.cols, self.col)
+
+    @property
+    def size(self) -> float:
+        return self.child.size * 2
+
+    def sql(self) -> str:
+        view = f"LATERAL VIEW {'OUTER ' if self.outer else ''}explode({self.array}) AS {self.col.name}"
+        return f"SELECT {_names(self.cols)} FROM {_from(self.child)} {view}"
 
 
 @dataclass(frozen=True)
@@ -233,6 +291,20 @@ class Union(Binary):
 
 
 @dataclass(frozen=True)
+class Counted(Binary):
+    """INTERSECT ALL or EXCEPT ALL, by position, under the names of the left side."""
+
+    word: str
+
+    @property
+    def cols(self) -> tuple[Col, ...]:
+        return self.left.cols
+
+    def sql(self) -> str:
+        return f"({self.left.sql()}) {self.word} ALL ({self.right.sql()})"
+
+
+@dataclass(frozen=True)
 class Shared(Unary):
     """A common table expression that its body reads twice, as `l` and `r` (a join) or one after the other (a union)."""
 
@@ -302,15 +374,21 @@ def _simplified(query: Query) -> Iterator[Query]:
 
 def _plainer(query: Query) -> Iterator[Query]:
     match query:
-        case Filter() | Distinct():
+        case Filter() | Distinct() | Top():
             yield query.child
         case Match() if not query.shown:
             yield query.left
+        case Windowed():
+            if query.qualify:
+                yield replace(query, qualify=None)
+            yield from (replace(query, items=items) for items in _without_one(query.items))
         case Union():
             yield from (c for c in query.children if [x.name for x in c.cols] == [x.name for x in query.cols])
         case Aggregate():
             if query.having:
                 yield replace(query, having=None)
+            if query.sets:
+                yield replace(query, sets="")
             yield from (replace(query, calls=calls) for calls in _without_one(query.calls))
         case Project():
             yield from (replace(query, items=items) for items in _without_one(query.items))

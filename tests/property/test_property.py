@@ -36,8 +36,10 @@ def test_histories_that_failed_once(spark: SparkSession, lake_dir: Path, example
 def test_the_seeds_use_every_operator() -> None:
     trees = [node for seed in SEEDS for query in generate(seed).queries.values() for node in q.walk(query)]
     kinds = {type(node) for node in trees}
-    joins = {q.Join, q.Match, q.Scalar}
-    assert kinds == {q.Table, q.Filter, q.Project, q.Distinct, q.Aggregate, q.Union, q.Shared} | joins
+    assert kinds == {
+        *(q.Table, q.Filter, q.Project, q.Distinct, q.Aggregate, q.Join, q.Union, q.Shared),
+        *(q.Match, q.Scalar, q.Windowed, q.Top, q.Exploded, q.Counted),
+    }
     text = " ".join(query.sql() for seed in SEEDS for query in generate(seed).queries.values())
     for word in (
         "UNION ALL",
@@ -58,6 +60,15 @@ def test_the_seeds_use_every_operator() -> None:
         "stddev",
         "max(",
         "sum(",
+        "PARTITION BY",
+        "row_number()",
+        "LIMIT",
+        "OFFSET",
+        "ROLLUP",
+        "CUBE",
+        "INTERSECT ALL",
+        "EXCEPT ALL",
+        "explode(",
     ):
         assert word in text, f"no query has {word}"
 

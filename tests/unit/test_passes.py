@@ -279,6 +279,11 @@ class TestCompleteOrders:
         assert [o.expr.columns for o in done.ties] == [("a_k",), ("a_y",)]
         assert [o.expr.columns for o in complete_orders(window(wide)).ties] == [("a_x",), ("a_y",)]  # type: ignore[attr-defined]
 
+    def test_zeros_of_both_signs_are_told_apart(self) -> None:
+        column = p.Column("v", "double")
+        top = p.TopK((column,), p.Scan((column,), "t", ("v",)), (p.Order(p.column_expr("v")),), 0, 1)
+        assert [o.expr.text for o in complete_orders(top).ties] == ["cast(`v` as string)"]  # type: ignore[attr-defined]
+
     def test_functions_that_see_no_ties_need_no_further_order(self) -> None:
         assert complete_orders(window(A, ties=False)) == window(A, ties=False)
 

@@ -10,10 +10,10 @@ import pytest
 from freshlake.compiler import plan as p
 from freshlake.compiler.derive import Changed, differential
 from freshlake.compiler.program import StepKind
-from freshlake.compiler.rules import JOINS, RULES
+from freshlake.compiler.rules import JOINS, RULES, STORED
 from freshlake.compiler.split import split
-from tests.property.duck import Maintained, Row
-from tests.property.plans import SOURCES, changes, maintained
+from tests.property.plans import changes, maintained
+from tests.unit.rule_cases import call, grouped, kept, scan
 
 CASES, CHUNK, ROUNDS = 240, 30, 3
 
@@ -21,12 +21,14 @@ CASES, CHUNK, ROUNDS = 240, 30, 3
 @pytest.mark.parametrize("first", range(0, CASES, CHUNK))
 def test_random_plans_follow_random_changes(first: int) -> None:
     for seed in range(first, first + CHUNK):
-        kept, rng = maintained(seed), Random(f"changes {seed}")
-        assert kept.rows() == kept.expected(), f"first load of plan {seed}: {kept.query}"
+        table, rng = maintained(seed), Random(f"changes {seed}")
+        assert table.rows() == table.expected(), f"first load of plan {seed}: {table.query}"
         for number in range(ROUNDS):
-            before = kept.rows()
-            kept.refresh(changes(rng, kept))
-            assert kept.rows() == kept.expected(), f"round {number + 1} of plan {seed}, before {before}: {kept.query}"
+            before = table.rows()
+            table.refresh(changes(rng, table))
+            assert table.rows() == table.expected(), (
+                f"round {number + 1} of plan {seed}, before {before}: {table.query}"
+            )
 
 
 def test_every_operator_that_needs_no_state_has_a_rule_with_a_law() -> None:
@@ -35,37 +37,12 @@ def test_every_operator_that_needs_no_state_has_a_rule_with_a_law() -> None:
     assert all(rule.law and rule.operator is p.Join and rule.kind == kind for kind, rule in JOINS.items())
 
 
+def test_every_operator_that_needs_its_old_output_is_a_stored_node() -> None:
+    assert set(p.NONLINEAR) == set(STORED)
+    assert all(rule.law and rule.operator is operator for operator, rule in STORED.items())
+
+
 # Directed: what the change of a node is, not only what it adds up to. ------------------------------------------------
-
-
-def scan(source: str, suffix: str = "") -> p.Scan:
-    fields = SOURCES[source]
-    return p.Scan(tuple(p.Column(f"{source}_{f}{suffix}", "long") for f in fields), source, fields)
-
-
-def kept(query: p.Plan, **sources: list[Row]) -> Maintained:
-    return Maintained(query, {n: (fields, Counter(sources.get(n, []))) for n, fields in SOURCES.items()})
-
-
-def call(function: str, column: str, slot: int = 0) -> p.Call:
-    finish = {"Count": f"__fl_n{slot}", "Sum": f"if(__fl_n{slot} = 0, null, __fl_s{slot})"}
-    return p.Call(
-        f"v{slot}",
-        function,
-        f"{function.lower()}({column})",
-        "long",
-        slot,
-        (p.column_expr(column),),
-        ("long",),
-        columns=(column,),
-        finish=p.text(finish.get(function, f"__fl_m{slot}")),
-    )
-
-
-def grouped(child: p.Plan, key: str | None, *calls: p.Call) -> p.Aggregate:
-    keys = (p.Item(key),) if key else ()
-    columns = [p.Column(k.name, "long") for k in keys] + [p.Column(c.name, "long") for c in calls]
-    return p.Aggregate(tuple(columns), child, keys, calls)
 
 
 def test_a_filter_tests_old_rows_with_their_old_values() -> None:

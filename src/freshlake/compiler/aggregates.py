@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 
-from freshlake.compiler.plan import Aggregate, Call
+from freshlake.compiler.plan import Aggregate, Call, Column
 
 ROWS = "__fl_n"
 """State column: number of input rows of the group."""
+
+_SESSION = "spark.sessionWindow"
+"""Spark's mark on a group key that it merges with neighbouring ones while it aggregates."""
 
 _INTEGRAL = frozenset({"byte", "short", "integer", "long"})
 
@@ -37,8 +40,15 @@ def tier(call: Call) -> Tier:
     return Tier.RECOMPUTE
 
 
+def is_session(column: Column) -> bool:
+    """Whether a group key is a session, which rows can join, split and prolong."""
+    return _SESSION in column.metadata
+
+
 def tier_of(aggregate: Aggregate) -> Tier:
     """The most demanding tier of the calls decides for the whole operator; no calls (DISTINCT) is a row count."""
+    if any(is_session(c) for c in aggregate.columns):
+        return Tier.RECOMPUTE
     tiers = {tier(c) for c in aggregate.calls}
     if Tier.RECOMPUTE in tiers:
         return Tier.RECOMPUTE

@@ -263,7 +263,9 @@ class _Binder(ExpressionBinder):
         for g in grouping:
             name = self.names[g.exprId().id()]
             attribute = self.attributes[g.exprId().id()]
-            key_columns[name] = p.Column(name, json_type(g.dataType()), g.nullable(), g.name(), "{}", attribute)
+            key_columns[name] = p.Column(
+                name, json_type(g.dataType()), g.nullable(), g.name(), g.metadata().json(), attribute
+            )
         calls = tuple(
             bind_call(a, i, self.name_of(a.resultAttribute()), self) for i, a in enumerate(self.b.items(parts._2()))
         )

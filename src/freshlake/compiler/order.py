@@ -17,12 +17,12 @@ _UNORDERED = ("map", "variant", "interval", "geometry", "geography")
 
 def ties(child: p.Plan, ordered: Iterable[str]) -> tuple[p.Order, ...]:
     """The columns of `child` that `ordered` does not name, as an order of its rows; empty if no two rows are equal in
-    `ordered` but not in the rest."""
+    `ordered` but not in the rest. Named columns again, if different values of them are equal in an order."""
     named = set(ordered)
-    rest = [c for c in child.columns if c.name not in named]
     if any(key <= named for key in unique_keys(child)):
         return ()
-    return tuple(p.Order(p.text(_sortable(c), c.name)) for c in rest)
+    keys = ((c.name, _sortable(c)) for c in child.columns)
+    return tuple(p.Order(p.text(key, name)) for name, key in keys if name not in named or key != p.quote(name))
 
 
 def unique_keys(plan: p.Plan) -> tuple[frozenset[str], ...]:

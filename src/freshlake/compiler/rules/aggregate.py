@@ -9,8 +9,10 @@ What is subtracted is always what is stored, so ties and float sums never leave 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from freshlake.compiler import plan as p
-from freshlake.compiler.aggregates import Tier, state_columns
+from freshlake.compiler.aggregates import Tier, is_session, state_columns
 from freshlake.compiler.restrict import restrict
 from freshlake.compiler.rules import aggregate_state as state
 from freshlake.compiler.rules.rule import Build, NodeRule
@@ -42,14 +44,26 @@ def _rows(node: Node, build: Build) -> p.Plan:
     assert isinstance(aggregate, p.Aggregate)
     child = build.after(aggregate.child)
     if node.tier is Tier.RECOMPUTE:
-        return shown(node, aggregate.with_children((child,)))
+        return shown(node, aggregate.with_children((_with_sessions(aggregate, child),)))
     return shown(node, state.finished(aggregate, state.whole_state(aggregate, child)))
 
 
 def _recompute(node: Node, aggregate: p.Aggregate, change: p.Plan, build: Build) -> p.Plan:
-    groups = touched(change, aggregate.keys, aggregate.columns, build)
-    new = aggregate.with_children((_child_of(aggregate, groups, build),))
-    return recomputed(node, _keyed(aggregate, new), groups, _key_names(aggregate), build)
+    """A session can grow into its neighbours, so sessions are found by the other keys alone."""
+    sessions = {c.name for c in aggregate.columns if is_session(c)}
+    keys = tuple(k for k in aggregate.keys if k.name not in sessions)
+    groups = touched(change, keys, aggregate.columns, build)
+    new = aggregate.with_children((_with_sessions(aggregate, _child_of(aggregate, keys, groups, build)),))
+    return recomputed(node, _keyed(aggregate, new), groups, [k.name for k in keys], build)
+
+
+def _with_sessions(aggregate: p.Aggregate, child: p.Plan) -> p.Plan:
+    """Spark knows a session by a mark on its column, which a stored node does not keep."""
+    marked = [c for c in aggregate.columns if is_session(c)]
+    if not marked:
+        return child
+    again = {c.name: p.Item(c.name, p.column_expr(c.name)) for c in marked}
+    return p.project(child, [again.get(n, p.Item(n)) for n in child.names], marked)
 
 
 def _keyed(aggregate: p.Aggregate, new: p.Plan) -> p.Plan:
@@ -58,12 +72,12 @@ def _keyed(aggregate: p.Aggregate, new: p.Plan) -> p.Plan:
     return p.Aggregate(new.columns, new.child, tuple(p.Item(k.name) for k in aggregate.keys), new.calls)
 
 
-def _child_of(aggregate: p.Aggregate, groups: p.Plan | None, build: Build) -> p.Plan:
+def _child_of(aggregate: p.Aggregate, keys: Sequence[p.Item], groups: p.Plan | None, build: Build) -> p.Plan:
     """The current input of the touched groups, with the group keys as columns."""
     child = build.after(aggregate.child)
     extra = tuple(k for k in aggregate.keys if k.expr is not None)
     wide = p.project(child, p.passing(child, *extra), aggregate.columns) if extra else child
-    return wide if groups is None else restrict(wide, groups, [(k.name, k.name) for k in aggregate.keys])
+    return wide if groups is None else restrict(wide, groups, [(k.name, k.name) for k in keys])
 
 
 def _key_names(aggregate: p.Aggregate) -> tuple[str, ...]:
@@ -80,7 +94,7 @@ def _extremum(node: Node, aggregate: p.Aggregate, groups: p.Plan, old: p.Plan, b
     merged = build.share(_merged_extrema(aggregate, extrema, groups, old), "merged state of those groups")
     stale = build.select(merged, "__fl_stale", "groups whose extremum lost its last copy")
     fresh = p.Filter(merged.columns, merged, (p.text("not __fl_stale", "__fl_stale"),))
-    again = state.whole_state(_by_column(aggregate), _child_of(aggregate, stale, build))
+    again = state.whole_state(_by_column(aggregate), _child_of(aggregate, aggregate.keys, stale, build))
     if not aggregate.keys:
         # nothing restricts the recomputation, so it is tied to the row that says it is needed
         again = only_if(stale, "__fl_stale", again)
