@@ -12,7 +12,7 @@ from tests.property.case import Script
 from tests.property.generate import MAX_DEPTH, generate
 from tests.property.play import Play
 
-SEEDS = (4, 19, 32, 56)
+SEEDS = (27, 46, 98, 149)
 """Few, because every refresh costs a Spark job; together they use every operator. `make fuzz` plays more."""
 
 EXAMPLES = sorted((Path(__file__).parent / "examples").glob("*.json"))
