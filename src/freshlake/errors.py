@@ -166,6 +166,15 @@ class DataError(UserError):
     default_hint = "correct the rows, or make the expression safe (try_cast, try_divide, nullif)"
 
 
+class RecursionLimit(DataError):
+    """A recursive query does not end within Spark's limits on levels and rows."""
+
+    code = "recursion-limit"
+    default_hint = (
+        "look for a cycle in the rows, bound the depth in the step, or raise MAX RECURSION LEVEL in the query"
+    )
+
+
 # User errors: names, arguments, states
 
 

@@ -106,7 +106,7 @@ class Story:
     def tell(self) -> None:
         for name, query in CASES.items():
             self.fl.create_stream_table(name, query, refresh_mode="DIFFERENTIAL")
-            self.compare(name, 0)
+        self.compare(0)
         for number, (seconds, changes) in enumerate(ROUNDS, 1):
             if number == RECONNECT:
                 self.fl.close()
@@ -119,15 +119,28 @@ class Story:
                 self.fl.sql(statement)
             for result in self.fl.refresh_all():
                 self.results[result.table.removeprefix("default."), number] = result
-            for name in CASES:
-                self.compare(name, number)
+            self.compare(number)
         for name in CASES:
             self.verified[name] = self.fl.verify(name).equal
 
-    def compare(self, name: str, number: int) -> None:
-        expected, found = rows(self.fl, self.at_this_moment(name)), rows(self.fl, name)
-        if expected != found:
-            self.wrong[name, number] = f"missing {expected - found}, unexpected {found - expected}"
+    def compare(self, number: int) -> None:
+        expected, found = (
+            self.contents({n: self.at_this_moment(n) for n in CASES}),
+            self.contents({n: n for n in CASES}),
+        )
+        for name in CASES:
+            if expected[name] != found[name]:
+                missing, unexpected = expected[name] - found[name], found[name] - expected[name]
+                self.wrong[name, number] = f"missing {missing}, unexpected {unexpected}"
+
+    def contents(self, queries: dict[str, str]) -> dict[str, Counter[str]]:
+        """The rows of all queries, by one query."""
+        shown = "to_json(struct(*), map('ignoreNullFields', 'false'))"
+        parts = (f"SELECT '{n}', {shown} FROM {q if ' ' not in q else f'({q})'}" for n, q in queries.items())
+        bags: dict[str, Counter[str]] = {name: Counter() for name in queries}
+        for name, row in self.fl.sql(" UNION ALL ".join(parts)).collect():
+            bags[name][row] += 1
+        return bags
 
     def at_this_moment(self, name: str) -> str:
         """The query with the time written out, as Spark would see it at the clock's time."""
@@ -241,6 +254,23 @@ def test_a_time_that_is_shown_makes_every_refresh_full(fl: tuple[Freshlake, Manu
         lake.drop_stream_table("shown")
     lake.create_stream_table("shown", "SELECT id, now() AS at FROM t")
     assert {row["at"].timestamp() for row in lake.table("shown").collect()} == {clock.now().timestamp()}
+
+
+@pytest.mark.parametrize("join", ["LEFT", "RIGHT", "LEFT SEMI", "LEFT ANTI", "FULL"])
+def test_a_condition_of_an_outer_join_may_read_the_time(fl: tuple[Freshlake, ManualClock], join: str) -> None:
+    lake, clock = fl
+    lake.sql("CREATE TABLE ev (id INT, ts TIMESTAMP) USING delta")
+    lake.sql("INSERT INTO ev SELECT id, timestamp_micros(1772371800000000 + (id - 2) * 60000000) FROM range(6)")
+    sides = "ev JOIN t" if join == "RIGHT" else "t JOIN ev"
+    shown = "t.id" if "SEMI" in join or "ANTI" in join else "t.id, ev.ts"
+    query = f"SELECT {shown} FROM {sides.replace('JOIN', f'{join} JOIN')} ON t.id = ev.id AND ev.ts <= now()"
+    lake.create_stream_table("joined", query)
+    for _ in range(2):
+        clock.advance(60)
+        lake.refresh("joined")
+        assert lake.verify("joined").equal
+        now = f"timestamp_micros({int(clock.now().timestamp() * 1_000_000)}L)"
+        assert rows(lake, query.replace("now()", now)) == rows(lake, "joined")
 
 
 def test_functions_of_a_session_are_refused_by_name(fl: tuple[Freshlake, ManualClock]) -> None:

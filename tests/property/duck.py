@@ -16,6 +16,7 @@ from freshlake.compiler.current_time import NOW
 from freshlake.compiler.derive import Changed, differential, full
 from freshlake.compiler.passes.drop_empty import drop_empty
 from freshlake.compiler.program import RefreshProgram, Step, StepKind
+from freshlake.compiler.recursion import LEVEL
 from freshlake.compiler.split import Node, split
 
 Row = tuple[Any, ...]
@@ -66,6 +67,11 @@ class Duck:
 
     def _other(self, plan: p.Plan) -> str:
         match plan:
+            case p.Loop():
+                return self._loop(plan)
+            case p.LoopRef():
+                columns = ", ".join(f"c{i} AS {_q(n)}" for i, n in enumerate(plan.names))
+                return f"SELECT {columns} FROM loop{plan.id}"
             case p.Generate():
                 made = ", ".join(f"unnest({text(plan.generator.text)}) AS {_q(n)}" for n in plan.new)
                 return f"SELECT *, {made} FROM {self._of(plan.child)}"
@@ -108,6 +114,12 @@ class Duck:
                 return f"SELECT {shown} FROM ({checked}) AS l LEFT JOIN {right} ON {_all(join.on)} AND __checked = 0"
         word = {"LeftOuter": "LEFT", "RightOuter": "RIGHT", "FullOuter": "FULL"}[join.kind]
         return f"SELECT * FROM {left} {word} JOIN {right} ON {_all(join.on)}"
+
+    def _loop(self, plan: p.Loop) -> str:
+        names = [f"c{i}" for i in range(len(plan.columns))]
+        parts = " UNION ALL ".join(self._renamed(c, names) for c in plan.inputs)
+        columns = ", ".join(f"{n} AS {_q(c)}" for n, c in zip(names, plan.names, strict=True))
+        return f"WITH RECURSIVE loop{plan.id}({', '.join(names)}) AS ({parts}) SELECT {columns} FROM loop{plan.id}"
 
     def _grouped(self, shown: list[str], child: p.Plan, keys: list[str]) -> str:
         group = f" GROUP BY {', '.join(keys)}" if keys else ""
@@ -265,7 +277,34 @@ class _Run:
         types = [_TYPES.get(c.type, c.type.upper()) for c in columns]
         _load(self.connection, table, [c.field for c in columns], types, bag.elements())
 
+    def _loop(self, step: Step) -> None:
+        """Round by round in a table of the step's name, which holds all rounds in the end."""
+        assert step.body is not None
+        level, rounds = step.plan.names.index(LEVEL), []
+        self._step(replace(step, kind=StepKind.MATERIALIZE))
+        while found := self._summed(step.name):
+            assert all(row[level] <= step.limit for row in found), "no end within the limit"
+            rounds.append(found)
+            self._put(step, [found])
+            self._step(replace(step, kind=StepKind.MATERIALIZE, plan=step.body, name=f"{step.name}_next"))
+            self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {step.name} AS FROM {step.name}_next")
+        self._put(step, rounds)
+
+    def _summed(self, table: str) -> Bag:
+        found: Bag = Counter()
+        for *row, weight in self.connection.execute(f"SELECT * FROM {table}").fetchall():
+            found[tuple(row)] += weight
+        return Counter({row: weight for row, weight in found.items() if weight})
+
+    def _put(self, step: Step, rounds: Sequence[Bag]) -> None:
+        kinds = [_TYPES.get(c.type, c.type.upper()) for c in step.plan.columns]
+        rows = [(*row, weight) for found in rounds for row, weight in found.items()]
+        _load(self.connection, step.name, step.plan.names, kinds, rows)
+
     def _step(self, step: Step) -> None:
+        if step.kind is StepKind.LOOP:
+            self._loop(step)
+            return
         plan = drop_empty(step.plan, self._is_empty)
         if plan is not None and self.kept.lookups:
             plan = _looked_up(plan)

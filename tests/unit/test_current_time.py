@@ -37,11 +37,15 @@ class TemporalPlans(Plans):
         return p.Scan((p.Column(self.name("t"), "long", label="now()"),), NOW, ("t",))
 
     def temporal(self, depth: int, joins: int) -> p.Plan:
-        """As the binder reads a filter: the time is joined, tested, and dropped."""
+        """As the binder reads a filter: the time is joined, tested, and dropped; sometimes it is shown."""
         child, time = self.plan(depth, joins), self.time()
         joined = p.InnerJoin((*child.columns, *time.columns), (child, time), ())
         tests = tuple(self.test(child.names, time.names[0]) for _ in range(self.rng.choice((1, 1, 2))))
-        return p.project(p.Filter(joined.columns, joined, tests), p.passing(child))
+        shown = (
+            [p.Item(self.name("m"), p.text(f"{time.names[0]} % 3", time.names[0]))] if self.rng.random() < 0.25 else []
+        )
+        items = p.passing(child, *shown)
+        return p.project(p.Filter(joined.columns, joined, tests), items, [p.Column(i.name, "long") for i in shown])
 
     def test(self, names: tuple[str, ...], time: str) -> p.Expr:
         a, b = self.rng.choice(names), self.rng.choice(names)

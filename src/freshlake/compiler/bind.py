@@ -99,25 +99,13 @@ def bind(frame: DataFrame, bridge: Bridge) -> Bound:
     return _Binder(bridge).bind(frame)
 
 
-def at_one_moment(frame: DataFrame, bridge: Bridge) -> tuple[DataFrame, int]:
-    """The query with the current time that Spark gives it, and that time in microseconds since 1970."""
-    from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
-
-    session = bridge.spark._jsparkSession
-    bridge.jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session)
-    clock = bridge.alias(bridge.expressions.CurrentTimestamp(), "now")
-    marked = bridge.node["Project"](bridge.seq([clock]), frame._jdf.queryExecution().analyzed())
-    pinned = bridge.module(_OPT + "ComputeCurrentTime").apply(marked)
-    dataset = bridge.dataset.ofRows(session, pinned.children().head())
-    return ClassicDataFrame(dataset, bridge.spark), int(pinned.projectList().apply(0).child().value())
-
-
 class _Binder(ExpressionBinder):
     def __init__(self, bridge: Bridge) -> None:
         super().__init__(bridge)
         self.ctes: dict[int, p.Plan] = {}
         self.sources: dict[str, Source] = {}
         self.scans = 0
+        self.loops: dict[int, int] = {}
 
     def bind(self, frame: DataFrame) -> Bound:
         analyzed = frame._jdf.queryExecution().analyzed()
@@ -241,9 +229,14 @@ class _Binder(ExpressionBinder):
         kind, exists = join_type.toString(), None
         if kind.startswith("ExistenceJoin"):
             kind, exists = "Existence", self.name_of(join_type.exists())
-        mark = len(self.attached)
         condition = node.condition()
-        on = tuple(self.expr(e) for e in self.conjuncts(condition.get())) if condition.isDefined() else ()
+        tests = self.conjuncts(condition.get()) if condition.isDefined() else []
+        if kind in ("LeftOuter", "LeftSemi", "LeftAnti", "Existence"):
+            right, tests = self.timed(right, tests)
+        elif kind == "RightOuter":
+            left, tests = self.timed(left, tests)
+        mark = len(self.attached)
+        on = tuple(self.expr(e) for e in tests)
         below, columns = self.attach(left, mark), self.columns(node)
         extra = below.columns[len(left.columns) :]
         joined: p.Plan
@@ -252,6 +245,21 @@ class _Binder(ExpressionBinder):
         else:
             joined = p.Join((*columns, *extra), (below, right), kind, on, exists)
         return p.project(joined, p.passing(joined, only=[c.name for c in columns])) if extra else joined
+
+    def timed(self, side: p.Plan, tests: list[Any]) -> tuple[p.Plan, list[Any]]:
+        """Make filters of conditions on the current time that read only the side of a join that is not kept whole.
+
+        So time changes rows of that side, instead of every row of the other one.
+        """
+        current, names, mark = self.b.pattern.CURRENT_LIKE(), set(side.names), len(self.attached)
+        reads = [{self.names[i] for i in self.ids(e.references().toSeq())} for e in tests]
+        moved = [e.containsPattern(current) and read <= names for e, read in zip(tests, reads, strict=True)]
+        if not any(moved):
+            return side, tests
+        on = tuple(self.expr(e) for e, there in zip(tests, moved, strict=True) if there)
+        below = self.attach(side, mark)
+        filtered = p.project(p.Filter(below.columns, below, on), p.passing(side))
+        return filtered, [e for e, there in zip(tests, moved, strict=True) if not there]
 
     def bind_aggregate(self, node: Any) -> p.Plan:
         node = without_pivot(node, self.b)
@@ -349,10 +357,16 @@ class _Binder(ExpressionBinder):
 
     def bind_unionloop(self, node: Any) -> p.Plan:
         inputs = (self.walk(node.anchor()), self.walk(node.recursion()))
-        return p.Loop(self.columns(node), inputs, node.id(), node.maxDepth())
+        depth = node.maxDepth()
+        limit: Any = depth.get() if depth.isDefined() else self.b.spark.conf.get("spark.sql.cteRecursionLevelLimit")
+        return p.Loop(self.columns(node), inputs, self.loop(node.id()), int(limit), depth)
 
     def bind_unionloopref(self, node: Any) -> p.Plan:
-        return p.LoopRef(self.columns(node), node.loopId())
+        return p.LoopRef(self.columns(node), self.loop(node.loopId()))
+
+    def loop(self, drawn: int) -> int:
+        """Spark draws another number each time; the same query must have the same one."""
+        return self.loops.setdefault(drawn, len(self.loops) + 1)
 
 
 def _has(instance: Any, method: str) -> bool:

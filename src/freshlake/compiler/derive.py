@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from freshlake.compiler import plan as p
 from freshlake.compiler.program import Applied, RefreshProgram, Step, StepKind
+from freshlake.compiler.recursion import refers
 from freshlake.compiler.rules import STORED
 from freshlake.compiler.rules.lookup import rule_of
 from freshlake.compiler.rules.weights import COLUMN, negate, weighted
@@ -149,6 +150,18 @@ class _Builder:
     def net(self, plan: p.Plan, purpose: str) -> p.Plan:
         return self._step(StepKind.NET, plan, purpose)
 
+    def loop(self, seed: p.Plan, loop: p.Loop, purpose: str) -> p.Plan:
+        result = self._step(StepKind.LOOP, seed, purpose)
+        assert isinstance(result, p.Ref)
+        step = loop.inputs[1]
+        change = _Round(self, loop, result).delta(step)
+        assert change is not None
+        pairs = zip(loop.names, step.names, strict=True)
+        items = [p.Item(name, p.column_expr(source)) for name, source in pairs]
+        body = p.project(change, (*items, p.Item(p.WEIGHT)), result.columns)
+        self.steps[-1] = replace(self.steps[-1], body=body, limit=loop.limit)
+        return result
+
     def stored(self, node: Node) -> p.Plan:
         return p.State(node.output, node.id, tuple(c.field for c in node.columns), p.When.BEFORE, stored=True)
 
@@ -170,6 +183,37 @@ class _Builder:
 
     def program(self, strategy: str) -> RefreshProgram:
         return RefreshProgram(strategy, tuple(self.steps), tuple(self.applied.values()), dict(self.results))
+
+
+@dataclass
+class _Round:
+    """What a rule sees in one round of a recursion: only the reference changes, by the result of the round before."""
+
+    outer: _Builder
+    loop: p.Loop
+    previous: p.Ref
+
+    def delta(self, plan: p.Plan) -> p.Plan | None:
+        if not refers(plan, self.loop.id):
+            return None
+        if isinstance(plan, p.LoopRef):
+            pairs = zip(plan.names, self.loop.names, strict=True)
+            items = [p.Item(name, p.column_expr(source)) for name, source in pairs]
+            return p.project(self.previous, (*items, p.Item(p.WEIGHT)), (*plan.columns, COLUMN))
+        rule = rule_of(plan)
+        assert rule is not None, plan
+        change: p.Plan | None = rule.delta(plan, self)
+        return change
+
+    def after(self, plan: p.Plan) -> p.Plan:
+        return self.outer.after(plan)
+
+    def before(self, plan: p.Plan) -> p.Plan:
+        return weighted(self.outer.after(plan))
+
+    def share(self, plan: p.Plan, purpose: str) -> p.Plan:
+        """A step of its own would be evaluated once, not in every round."""
+        return plan
 
 
 def uses(program: RefreshProgram) -> Iterable[str]:

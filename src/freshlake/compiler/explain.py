@@ -62,7 +62,8 @@ def explain(compiled: CompiledQuery, subject: str, query: str, facts: dict[str, 
 def tree(plan: p.Plan, depth: int = 0) -> Iterator[str]:
     """The operator tree, one line each, with the rule that differentiates it."""
     rule = rule_of(plan) or STORED.get(type(plan))
-    yield f"{'  ' * depth}{_operator(plan)}  [{rule.name if rule else 'no rule'}]"
+    name = "recursion" if isinstance(plan, p.LoopRef) else rule.name if rule else "no rule"
+    yield f"{'  ' * depth}{_operator(plan)}  [{name}]"
     for child in plan.children:
         yield from tree(child, depth + 1)
 
@@ -111,7 +112,10 @@ def _node(node: Node) -> dict[str, Any]:
 
 def _steps(program: RefreshProgram) -> Iterator[dict[str, Any]]:
     for step in program.steps:
-        yield {"name": step.name, "kind": str(step.kind), "purpose": step.purpose, "sql": to_sql(step.plan)}
+        sql = to_sql(step.plan)
+        if step.body is not None:
+            sql += f"\nthen, until it is empty:\n{to_sql(step.body)}"
+        yield {"name": step.name, "kind": str(step.kind), "purpose": step.purpose, "sql": sql}
 
 
 def _lines(x: Explanation) -> Iterator[str]:

@@ -326,9 +326,10 @@ class SetOp(Multi):
 
 @dataclass(frozen=True)
 class Loop(Multi):
-    """A recursive CTE: anchor and step."""
+    """A recursive CTE: anchor and step; `limit` is the number of levels beyond which Spark gives up."""
 
     id: int
+    limit: int = 100
     depth: Any = field(default=None, compare=False, repr=False)
 
 
@@ -340,7 +341,7 @@ class LoopRef(Plan):
 LINEAR = (Scan, NodeRef, Values, Project, Filter, Union, InnerJoin, Join, Generate, Expand)
 """Operators whose change follows from their inputs' changes and states, so nothing of them is stored below the root."""
 
-NONLINEAR = (Aggregate, Window, SetOp, TopK)
+NONLINEAR = (Aggregate, Window, SetOp, TopK, Loop)
 """Operators whose change needs their own old output: each is a stored node."""
 
 

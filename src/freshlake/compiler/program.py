@@ -16,6 +16,8 @@ class StepKind(StrEnum):
     """Keep the rows of an earlier step whose flag column is true."""
     NET = "net"
     """Evaluate a weighted plan once, equal rows summed, and keep it for later steps."""
+    LOOP = "loop"
+    """Evaluate the plan, then the body over the result, again and again until it is empty; all results together."""
     RESULT = "result"
     """The change of a stored node: consolidated and appended to its log."""
 
@@ -29,6 +31,10 @@ class Step:
     flag: str | None = None
     node: str | None = None
     """For a RESULT: the node it belongs to ('' is the stream table itself)."""
+    body: Plan | None = None
+    """For a LOOP: what one round makes of the round before, which it reads under the step's own name."""
+    limit: int = 0
+    """For a LOOP: the level beyond which it is given up."""
     consolidated: bool = False
     """The plan already yields one entry per distinct row with a positive weight, so nothing needs to be summed."""
 

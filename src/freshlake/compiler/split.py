@@ -9,6 +9,7 @@ from itertools import takewhile
 
 from freshlake.compiler import plan as p
 from freshlake.compiler.aggregates import ROWS, Tier, state_columns, tier_of
+from freshlake.compiler.recursion import LEVEL, with_levels
 
 ROOT = ""
 
@@ -144,6 +145,9 @@ def _stored_node(
         for i, c in enumerate(output)
     )
     hidden = [*_hidden(operator, above, {c.name for c in shown})]
+    if isinstance(operator, p.Loop):
+        operator = with_levels(operator)
+        hidden = [*_not_copied(operator, above, tuple(c.name for c in shown))]
     tier = tier_of(operator) if isinstance(operator, p.Aggregate) else None
     if isinstance(operator, p.Aggregate) and tier is not Tier.RECOMPUTE:
         hidden += [StoredColumn(n, n, t, True, True) for n, t in state_columns(operator.calls)]
@@ -167,7 +171,39 @@ def _found_by(operator: p.Plan) -> tuple[str, ...]:
             return tuple(k.name for k in operator.keys)
         case p.Window():
             return operator.partition
+        case p.Loop():
+            return ()
     return operator.names
 
 
-__all__ = ["ROOT", "ROWS", "Node", "StoredColumn", "split"]
+def _not_copied(
+    loop: p.Loop, above: tuple[p.Project | p.Filter, ...], shown: tuple[str, ...]
+) -> Iterator[StoredColumn]:
+    """Columns of a recursion that the output does not show under any name: its step reads all of them."""
+    copied = _copied(above, shown)
+    for i, c in enumerate(loop.columns):
+        if c.name not in copied:
+            yield StoredColumn(c.name, LEVEL if c.name == LEVEL else f"__fl_c{i}", c.type, True, True)
+
+
+def _copied(above: tuple[p.Project | p.Filter, ...], shown: tuple[str, ...]) -> dict[str, str]:
+    """Columns below the projections that a shown column copies, with the name of that one."""
+    found: dict[str, str] = {}
+    projections = [a for a in above if isinstance(a, p.Project)]
+    for name in shown:
+        source: str | None = name
+        for projection in projections:
+            source = next((i.source for i in projection.items if i.name == source), None)
+        if source is not None:
+            found.setdefault(source, name)
+    return found
+
+
+def stored_names(node: Node) -> dict[str, str]:
+    """Columns of the node's operator, each with the name of the stored column that holds it."""
+    assert node.operator is not None
+    copied = _copied(node.above, tuple(c.name for c in node.visible))
+    return {name: copied.get(name, name) for name in node.operator.names}
+
+
+__all__ = ["ROOT", "ROWS", "Node", "StoredColumn", "split", "stored_names"]

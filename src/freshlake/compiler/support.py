@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from freshlake.compiler import plan as p
 from freshlake.compiler.current_time import in_result
+from freshlake.compiler.recursion import why_not_linear
 from freshlake.compiler.rules import JOINS
 from freshlake.compiler.rules.matches import condition_of
 from freshlake.compiler.walk import nodes
@@ -28,6 +29,12 @@ def reasons(plan: p.Plan) -> tuple[Reason, ...]:
     found = {}
     for node in nodes(plan):
         construct = _without_rule(node)
+        if isinstance(node, p.Loop) and (why := why_not_linear(node)):
+            found[why] = Reason(
+                "not-differentiable",
+                f"a recursive query is recomputed because {why}",
+                "use refresh mode AUTO or FULL, or write the step as a join of the reference with other tables",
+            )
         if construct:
             found[construct] = Reason(
                 "not-differentiable",
@@ -49,8 +56,6 @@ def _without_rule(node: p.Plan) -> str | None:
     match node:
         case p.Join():
             return _join_without_rule(node)
-        case p.Loop() | p.LoopRef():
-            return "a recursive query"
     return None
 
 

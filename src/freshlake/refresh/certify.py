@@ -9,12 +9,13 @@ query orders rows with ties, Spark may have taken them in another order: then on
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from pyspark.sql import DataFrame
+from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from freshlake.catalog.records import StreamTable
-from freshlake.compiler.bind import at_one_moment
+from freshlake.compiler.bridge import CATALYST, Bridge
 from freshlake.compiler.compile import CompiledQuery
 from freshlake.compiler.current_time import NOW
 from freshlake.errors import NotReproducible
@@ -62,9 +63,20 @@ def _as_spark_sees(
     """The user's query and the positions at which Spark runs it: that of the time is what its own clock says."""
     seen = {key: (span.source, span.source.seen_by_spark(span.end)) for key, span in spans.items()}
     if NOW in spans:
-        users, microseconds = at_one_moment(users, engine.worker.bridge)
+        users, microseconds = _at_one_moment(users, engine.worker.bridge)
         seen[NOW] = (spans[NOW].source, position_at(microseconds))
     return users, seen
+
+
+def _at_one_moment(frame: DataFrame, bridge: Bridge) -> tuple[DataFrame, int]:
+    """The query with the current time that Spark gives it, and that time in microseconds since 1970."""
+    session = bridge.spark._jsparkSession
+    bridge.jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session)
+    clock = bridge.alias(bridge.expressions.CurrentTimestamp(), "now")
+    marked = bridge.node["Project"](bridge.seq([clock]), frame._jdf.queryExecution().analyzed())
+    pinned = bridge.module(CATALYST + "optimizer.ComputeCurrentTime").apply(marked)
+    dataset = bridge.dataset.ofRows(session, pinned.children().head())
+    return cast(DataFrame, ClassicDataFrame(dataset, bridge.spark)), int(pinned.projectList().apply(0).child().value())
 
 
 def _pairs(

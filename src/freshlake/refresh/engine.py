@@ -24,6 +24,7 @@ from freshlake.errors import (
     InternalError,
     InvalidQuery,
     NotDifferentiable,
+    RecursionLimit,
     RefreshInProgress,
     SourceDropped,
     SourceHistoryLost,
@@ -367,5 +368,6 @@ class _Refresh:
             if self.requested is RefreshMode.DIFFERENTIAL:
                 raise
             code = "delta-evaluation-error" if isinstance(error, DataError) else "history-lost"
+            code = error.code if isinstance(error, RecursionLimit) else code
             again = Decision(Action.FULL, code, error.message, decision.inputs)
             return replace(work, decision=again).perform(), again

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +23,7 @@ from freshlake.compiler.restrict import hint_ref
 from freshlake.compiler.walk import nodes as walk
 from freshlake.config import Settings
 from freshlake.refresh.inputs import Inputs, SourceSpan, StoredNode
+from freshlake.refresh.levels import Unrolling
 from freshlake.refresh.worker import Worker
 from freshlake.sources.protocol import Position
 from freshlake.storage.identity import consolidate
@@ -72,6 +73,9 @@ class Runner:
         if step.kind is StepKind.SELECT:
             self.steps[step.name] = self._select(step)
             return
+        if step.kind is StepKind.LOOP:
+            self.steps[step.name] = self._loop(step)
+            return
         plan = drop_empty(step.plan, self._is_empty)
         if self.load is not None and step.node is not None:
             assert plan is not None
@@ -91,6 +95,19 @@ class Runner:
             return Relation(source.schema, table, None, table.num_rows, False)
         assert source.frame is not None
         return Relation(source.schema, None, source.frame.where(F.col(step.flag)), None, False)
+
+    def _loop(self, step: Step) -> Relation:
+        """Round by round, each summed, so that what cancels is not carried on."""
+        assert step.body is not None
+        rounds = Unrolling(self.worker.running, _schema_of(step.plan), step.limit)
+        summed = replace(step, kind=StepKind.NET)
+        found = rounds.add(self._materialise(drop_empty(step.plan, self._is_empty), summed))
+        while found is not None:
+            self.steps[step.name] = found
+            # rows that were looked up by the keys of the round before
+            self.found = {key: rows for key, rows in self.found.items() if f"~{step.name}." not in key}
+            found = rounds.add(self._materialise(drop_empty(step.body, self._is_empty), summed))
+        return rounds.together(self.worker.running)
 
     # Leaves ----------------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from freshlake.errors import (
     FreshlakeError,
     InvalidQuery,
     InvariantViolated,
+    RecursionLimit,
     RefreshFailed,
     SourceHistoryLost,
     TableNotFound,
@@ -47,6 +48,8 @@ def translate(error: Exception) -> FreshlakeError:
         return InvariantViolated(message, hint="run verify on the table, then refresh it with mode FULL")
     if isinstance(error, AnalysisException) and not _MISSING_FILE.search(message):
         return _analysis(error, message)
+    if "RECURSION_LEVEL_LIMIT_EXCEEDED" in message or "RECURSION_ROW_LIMIT_EXCEEDED" in message:
+        return RecursionLimit("the recursive query does not end within its limits", detail=message)
     if _DATA.search(message):
         return DataError(message)
     if _MISSING_FILE.search(message):

@@ -14,6 +14,7 @@ from freshlake.compiler.rules.inner_join import INNER_JOIN
 from freshlake.compiler.rules.left_join import LEFT_JOIN
 from freshlake.compiler.rules.node import NODE
 from freshlake.compiler.rules.project import PROJECT
+from freshlake.compiler.rules.recursion import RECURSION
 from freshlake.compiler.rules.scan import SCAN
 from freshlake.compiler.rules.semi_join import SEMI_JOIN
 from freshlake.compiler.rules.set_operation import SET_OPERATION
@@ -26,7 +27,7 @@ RULES = {rule.operator: rule for rule in (SCAN, NODE, FILTER, PROJECT, UNION_ALL
 
 JOINS = {rule.kind: rule for rule in (LEFT_JOIN, FULL_JOIN, SEMI_JOIN, ANTI_JOIN, EXISTENCE_JOIN, SINGLE_JOIN)}
 
-STORED = {rule.operator: rule for rule in (AGGREGATE, WINDOW, SET_OPERATION, TOP_K)}
+STORED = {rule.operator: rule for rule in (AGGREGATE, WINDOW, SET_OPERATION, TOP_K, RECURSION)}
 
 
 __all__ = ["JOINS", "RULES", "STORED"]

@@ -63,6 +63,10 @@ class Build(Derive, Protocol):
         """Evaluate a weighted plan once, equal rows summed."""
         ...
 
+    def loop(self, seed: p.Plan, loop: p.Loop, purpose: str) -> p.Plan:
+        """`seed` and all that the recursion's step makes of it, round by round until nothing is left."""
+        ...
+
 
 @dataclass(frozen=True)
 class NodeRule:
