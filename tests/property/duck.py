@@ -67,11 +67,8 @@ class Duck:
 
     def _other(self, plan: p.Plan) -> str:
         match plan:
-            case p.Loop():
+            case p.Loop() | p.LoopRef():
                 return self._loop(plan)
-            case p.LoopRef():
-                columns = ", ".join(f"c{i} AS {_q(n)}" for i, n in enumerate(plan.names))
-                return f"SELECT {columns} FROM loop{plan.id}"
             case p.Generate():
                 made = ", ".join(f"unnest({text(plan.generator.text)}) AS {_q(n)}" for n in plan.new)
                 return f"SELECT *, {made} FROM {self._of(plan.child)}"
@@ -115,11 +112,14 @@ class Duck:
         word = {"LeftOuter": "LEFT", "RightOuter": "RIGHT", "FullOuter": "FULL"}[join.kind]
         return f"SELECT * FROM {left} {word} JOIN {right} ON {_all(join.on)}"
 
-    def _loop(self, plan: p.Loop) -> str:
+    def _loop(self, plan: p.Loop | p.LoopRef) -> str:
         names = [f"c{i}" for i in range(len(plan.columns))]
-        parts = " UNION ALL ".join(self._renamed(c, names) for c in plan.inputs)
         columns = ", ".join(f"{n} AS {_q(c)}" for n, c in zip(names, plan.names, strict=True))
-        return f"WITH RECURSIVE loop{plan.id}({', '.join(names)}) AS ({parts}) SELECT {columns} FROM loop{plan.id}"
+        shown = f"SELECT {columns} FROM loop{plan.id}"
+        if isinstance(plan, p.LoopRef):
+            return shown
+        parts = " UNION ALL ".join(self._renamed(c, names) for c in plan.inputs)
+        return f"WITH RECURSIVE loop{plan.id}({', '.join(names)}) AS ({parts}) {shown}"
 
     def _grouped(self, shown: list[str], child: p.Plan, keys: list[str]) -> str:
         group = f" GROUP BY {', '.join(keys)}" if keys else ""
