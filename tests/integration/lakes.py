@@ -15,6 +15,12 @@ from freshlake.errors import FreshlakeError
 from freshlake.lake import Freshlake
 from tests.bags import canonical
 
+NO_RULE = (
+    "WITH RECURSIVE p(id, n) AS (SELECT id, 1 FROM orders UNION ALL "
+    "SELECT x.id, x.n + 1 FROM p AS x JOIN p AS y ON x.id = y.id WHERE x.n < 3) SELECT id, n FROM p"
+)
+"""A query over orders that is always computed as a whole: a recursion that joins its reference with itself."""
+
 # Tests change large parts of tiny tables; the share of changed rows must not decide for them.
 ANY_SHARE = {"differential_max_change_ratio": 0.0}
 
