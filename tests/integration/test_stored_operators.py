@@ -110,7 +110,7 @@ CASES = {
     "exploded_map": "SELECT id, key, value FROM s LATERAL VIEW explode(m) AS key, value",
     "exploded_twice": "SELECT id, t, u FROM s LATERAL VIEW explode(tags) AS t "
     "LATERAL VIEW OUTER explode(map_keys(m)) AS u",
-    "inlined": "SELECT id, inline(array(struct(x AS a, g AS b), struct(k, 'k'))) FROM s",
+    "inlined": "SELECT id, inline(array(struct(x AS a, g AS b), struct(k AS a, 'k' AS b))) FROM s",
     "stacked": "SELECT id, stack(2, 'x', x, 'k', k) AS (name, value) FROM s",
     "json_fields": "SELECT who, a, b FROM e LATERAL VIEW json_tuple(body, 'a', 'b') AS a, b",
     "words": "SELECT w, count(*) AS n, max(id) AS last FROM s LATERAL VIEW explode(tags) AS w GROUP BY w",

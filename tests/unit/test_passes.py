@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from freshlake.compiler import plan as p
-from freshlake.compiler.passes import complete_orders, drop_sorts, find_top_k, flatten_joins, prune_columns
+from freshlake.compiler.passes import PASSES, complete_orders, drop_sorts, find_top_k, flatten_joins, prune_columns
 from freshlake.compiler.restrict import prune_by, restrict
+from freshlake.compiler.split import split
 from freshlake.compiler.walk import nodes
 
 
@@ -268,6 +269,27 @@ class TestTopK:
 def window(child: p.Plan, *, ties: bool = True, partition: tuple[str, ...] = ("a_k",)) -> p.Window:
     item = p.Item("r", p.Expr("row_number()", facts=frozenset({p.TIES} if ties else ())))
     return p.Window((*child.columns, p.Column("r", "long")), child, (item,), partition, ())
+
+
+class TestPartsReadTwice:
+    def test_they_keep_what_either_reader_needs_and_stay_one_part(self) -> None:
+        """Numbers of tied rows would differ between two readers that break ties by different columns."""
+        numbered = window(scan("a", "k", "x", "y", "z"))
+        left = p.project(numbered, [p.Item("l", p.column_expr("r")), p.Item("lx", p.column_expr("a_x"))])
+        right = p.project(numbered, [p.Item("rr", p.column_expr("r")), p.Item("ry", p.column_expr("a_y"))])
+        plan = join(left, right, on=(p.text("l = rr + 1", "l", "rr"),))
+        for rewrite in PASSES:
+            plan = rewrite(plan)
+        first, second = of_kind(plan, p.Window)
+        assert first is second
+        assert first.names == ("a_k", "a_x", "a_y", "r")
+        assert len(split(plan, plan.columns, differential=True)) == 2
+
+    def test_what_one_reader_filters_the_other_keeps(self) -> None:
+        both = join(keep(where(A, ON_A), "a_x"), p.project(A, [p.Item("k2", p.column_expr("a_k"))]))
+        pruned = prune_columns(flatten_joins(both))
+        assert len({id(s) for s in of_kind(pruned, p.Scan)}) == 1
+        assert len(of_kind(pruned, p.Filter)) == 1
 
 
 class TestCompleteOrders:

@@ -8,12 +8,32 @@ from freshlake.compiler import plan as p
 
 
 def transform(plan: p.Plan, change: Callable[[p.Plan], p.Plan]) -> p.Plan:
-    """Rebuild bottom-up; unchanged parts keep their identity."""
-    children = plan.children
-    rebuilt = tuple(transform(c, change) for c in children)
-    if any(new is not old for new, old in zip(rebuilt, children, strict=True)):
-        plan = plan.with_children(rebuilt)
-    return change(plan)
+    """Rebuild bottom-up; unchanged parts keep their identity, and a part that is read twice stays one part."""
+    done: dict[int, p.Plan] = {}
+
+    def rebuilt(part: p.Plan) -> p.Plan:
+        if id(part) not in done:
+            children = tuple(rebuilt(c) for c in part.children)
+            same = all(new is old for new, old in zip(children, part.children, strict=True))
+            done[id(part)] = change(part if same else part.with_children(children))
+        return done[id(part)]
+
+    return rebuilt(plan)
+
+
+def read_twice(plan: p.Plan) -> frozenset[int]:
+    """The identities of parts that a plan holds in several places, as those of a common table expression."""
+    seen: set[int] = set()
+    twice: set[int] = set()
+    waiting = [plan]
+    while waiting:
+        part = waiting.pop()
+        if id(part) in seen:
+            twice.add(id(part))
+            continue
+        seen.add(id(part))
+        waiting += part.children
+    return frozenset(twice)
 
 
 def nodes(plan: p.Plan) -> Iterator[p.Plan]:

@@ -7,16 +7,59 @@ keeps all columns of its input.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 
 from freshlake.compiler import plan as p
+from freshlake.compiler.walk import read_twice
 
 
 def prune_columns(plan: p.Plan) -> p.Plan:
-    return _prune(plan, set(plan.names))
+    """A part that is read twice keeps what either reader needs and stays one part: it is stored once, and both readers
+    see the same rows where a query leaves a choice."""
+    parts = _Parts(read_twice(plan))
+    token = _PARTS.set(parts)
+    try:
+        while True:
+            parts.begin()
+            pruned = _prune(plan, set(plan.names))
+            if not parts.grew:
+                return pruned
+    finally:
+        _PARTS.reset(token)
+
+
+@dataclass
+class _Parts:
+    """Parts that are read twice, by identity: the columns needed of them, and what they became."""
+
+    shared: frozenset[int]
+    needed: dict[int, set[str]] = field(default_factory=dict)
+    pruned: dict[int, p.Plan] = field(default_factory=dict)
+    grew: bool = False
+
+    def begin(self) -> None:
+        self.pruned.clear()
+        self.grew = False
+
+    def prune(self, plan: p.Plan, needed: set[str]) -> p.Plan:
+        known = self.needed.setdefault(id(plan), set())
+        self.grew |= not needed <= known
+        known |= needed
+        if id(plan) not in self.pruned:
+            self.pruned[id(plan)] = _pruned(plan, set(known))
+        return self.pruned[id(plan)]
+
+
+_PARTS: ContextVar[_Parts] = ContextVar("parts")
 
 
 def _prune(plan: p.Plan, needed: set[str]) -> p.Plan:
+    parts = _PARTS.get()
+    return parts.prune(plan, needed) if id(plan) in parts.shared else _pruned(plan, needed)
+
+
+def _pruned(plan: p.Plan, needed: set[str]) -> p.Plan:
     match plan:
         case p.Scan():
             return _scan(plan, needed)
