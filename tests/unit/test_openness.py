@@ -71,6 +71,16 @@ def test_rows_are_open_where_open_values_decide_about_them(plan: p.Plan) -> None
     assert ties_open(plan).rows
 
 
+def test_ties_that_open_values_decide_are_open_even_if_completed() -> None:
+    both = p.project(p.Union(picked().columns, (picked(), picked())), p.passing(picked()))
+    top = complete_orders(p.TopK(both.columns, both, (p.Order(p.column_expr("a_g")),), 0, 2))
+    assert openness(top, ties=False).columns == {"v"}
+    by_group = p.TopK(picked().columns, picked(), (p.Order(p.text("1")),), 0, 2)
+    assert openness(complete_orders(by_group), ties=False).columns == {"v"}, "v itself, not the group"
+    first = where(window(p.TIES, p.PLACE, order=(p.Order(p.column_expr("v")),), child=picked()), "w")
+    assert openness(complete_orders(first), ties=False).rows
+
+
 def test_what_depends_on_an_open_value_is_open() -> None:
     plus = p.project(picked(), [p.Item("more", p.text("v + 1", "v")), p.Item("a_g")])
     assert openness(plus, ties=False).columns == {"v", "more"}

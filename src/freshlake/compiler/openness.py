@@ -91,7 +91,7 @@ def _filter(plan: p.Filter, found: Openness) -> None:
     while isinstance(window, p.Project):
         window = window.child
     reads = {c for e in plan.on for c in e.columns}
-    if isinstance(window, p.Window) and reads <= (kept := _by_place(window)):
+    if isinstance(window, p.Window) and not _is_moved(window, found) and reads <= (kept := _by_place(window)):
         # the first rows of each partition: how many there are and their place in the order is not open
         found.columns |= set(plan.names) - (kept - {i.name for i in window.items})
     else:
@@ -114,16 +114,26 @@ def _aggregate(plan: p.Aggregate, found: Openness) -> None:
 
 
 def _window(plan: p.Window, found: Openness, ties: bool) -> None:
-    moved = found.reads(plan.partition) or any(found.reads(o.expr.columns) for o in plan.order)
+    moved, tied = _is_moved(plan, found), _are_open(plan.ties, found, ties)
     for item in plan.items:
         sees = item.expr is not None and p.TIES in item.expr.facts
-        if moved or found.reads(item.reads) or (ties and sees and plan.ties):
+        if moved or found.reads(item.reads) or (sees and tied):
             found.columns.add(item.name)
+
+
+def _is_moved(window: p.Window, found: Openness) -> bool:
+    """Whether it is open in which partition and at which place of it a row stands."""
+    return found.reads(window.partition) or any(found.reads(o.expr.columns) for o in window.order)
+
+
+def _are_open(completed: tuple[p.Order, ...], found: Openness, ties: bool) -> bool:
+    """Ties that may differ, or that open values decide."""
+    return bool(completed) and (ties or any(found.reads(o.expr.columns) for o in completed))
 
 
 def _top(plan: p.TopK, found: Openness, ties: bool) -> None:
     found.rows |= any(found.reads(o.expr.columns) for o in plan.order)
-    if ties and plan.ties:
+    if _are_open(plan.ties, found, ties):
         found.columns |= set(plan.names) - _columns(plan.order)
 
 

@@ -16,13 +16,15 @@ _UNORDERED = ("map", "variant", "interval", "geometry", "geography")
 
 
 def ties(child: p.Plan, ordered: Iterable[str]) -> tuple[p.Order, ...]:
-    """The columns of `child` that `ordered` does not name, as an order of its rows; empty if no two rows are equal in
-    `ordered` but not in the rest. Named columns again, if different values of them are equal in an order."""
+    """An order of those rows of `child` that are equal in the columns `ordered`: by the rest of a key if there is one,
+    else by all other columns. Columns of `ordered` again, if different values of them are equal in an order."""
     named = set(ordered)
-    if any(key <= named for key in unique_keys(child)):
+    keys = unique_keys(child)
+    if any(key <= named for key in keys):
         return ()
-    keys = ((c.name, _sortable(c)) for c in child.columns)
-    return tuple(p.Order(p.text(key, name)) for name, key in keys if name not in named or key != p.quote(name))
+    among = min(keys, key=lambda key: (len(key), sorted(key)), default=frozenset(child.names)) | named
+    parts = [(c.name, _sortable(c)) for c in child.columns if c.name in among]
+    return tuple(p.Order(p.text(part, name)) for name, part in parts if name not in named or part != p.quote(name))
 
 
 def unique_keys(plan: p.Plan) -> tuple[frozenset[str], ...]:
