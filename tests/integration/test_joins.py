@@ -16,7 +16,7 @@ from tests.integration.test_operators import HOBBY_ONLY, INSERTS, ROUNDS, script
 from tests.property.play import Play
 
 # All cases are played in one fixture, which is charged to the first of them.
-pytestmark = pytest.mark.timeout(1800)
+pytestmark = [pytest.mark.timeout(1800), pytest.mark.slow]
 
 ON_KEY = "ON o.k = p.k"
 

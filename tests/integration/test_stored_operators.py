@@ -18,7 +18,7 @@ from tests.property.case import Round, Script
 from tests.property.play import SETTINGS, Play
 
 # All cases are played in one fixture, which is charged to the first of them.
-pytestmark = pytest.mark.timeout(1800)
+pytestmark = [pytest.mark.timeout(1800), pytest.mark.slow]
 
 SETUP = (
     "CREATE TABLE s (id INT, k INT, g STRING, x INT, d DOUBLE, tags ARRAY<STRING>, m MAP<STRING, INT>) USING delta",

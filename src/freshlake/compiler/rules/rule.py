@@ -81,3 +81,4 @@ class NodeRule:
     law: str
     strategy: Callable[[Node], str]
     """How the node is maintained, in a few words for people."""
+    linearity: Linearity = Linearity.NONLINEAR
