@@ -56,6 +56,12 @@ class RecursivePlans(Plans):
         source, target = edges.names
         sign = self.rng.choice(("=", "=", "=", "<=>", "<"))
         on = p.Expr(f"{end} {sign} {source}", (end, source), equality=(end, source) if sign == "=" else None)
+        kind = self.rng.choice(("LeftOuter", "LeftSemi", "LeftAnti", *["Inner"] * 6))
+        if kind != "Inner":
+            shown = (*ref.columns, *(edges.columns if kind == "LeftOuter" else ()))
+            kept = p.Join(shown, (ref, edges), kind, (on,))
+            last = target if kind == "LeftOuter" else end
+            return p.project(kept, [p.Item(start), p.Item(last), more], [p.Column(more.name, "long")])
         sides = (ref, edges) if self.rng.random() < 0.5 else (edges, ref)
         joined = p.InnerJoin(tuple(c for s in sides for c in s.columns), sides, (on,))
         return p.project(joined, [p.Item(start), p.Item(target), more], [p.Column(more.name, "long")])
