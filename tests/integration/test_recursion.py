@@ -54,6 +54,8 @@ CASES = {
     "two_branches": "WITH RECURSIVE p(b, n) AS (SELECT a, 1 FROM edge UNION ALL "
     "(SELECT e.b, n + 1 FROM p JOIN edge AS e ON p.b = e.a WHERE n < 3 UNION ALL "
     "SELECT e.a, n + 1 FROM p JOIN edge AS e ON p.b = e.b WHERE n < 3)) SELECT b, n FROM p",
+    "same_column_twice": "WITH RECURSIVE p(s, e, n) AS (SELECT a, a, 0 FROM edge WHERE a > 0 UNION ALL "
+    "SELECT p.s, e.b, n + 1 FROM p JOIN edge AS e ON p.e = e.a WHERE n < 2) SELECT s, e FROM p",
     "of_constants": "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 4) "
     "SELECT emp.id, c.i FROM emp JOIN c ON emp.id % 4 = c.i",
     "deep": "WITH RECURSIVE d(a, n) MAX RECURSION LEVEL 150 AS (SELECT a, 1 FROM edge WHERE a = 7 UNION ALL "

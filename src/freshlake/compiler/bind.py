@@ -284,7 +284,7 @@ class _Binder(ExpressionBinder):
         return p.Project(self.columns(node), self.attach(aggregate, mark), items)
 
     def bind_union(self, node: Any) -> p.Plan:
-        inputs = tuple(self.walk(c) for c in self.b.items(node.children()))
+        inputs = tuple(self.by_position(c) for c in self.b.items(node.children()))
         return p.Union(self.columns(node), inputs)
 
     def set_operation(self, node: Any) -> p.Plan:
@@ -356,13 +356,24 @@ class _Binder(ExpressionBinder):
         return child
 
     def bind_unionloop(self, node: Any) -> p.Plan:
-        inputs = (self.walk(node.anchor()), self.walk(node.recursion()))
+        inputs = (self.by_position(node.anchor()), self.by_position(node.recursion()))
         depth = node.maxDepth()
         limit: Any = depth.get() if depth.isDefined() else self.b.spark.conf.get("spark.sql.cteRecursionLevelLimit")
         return p.Loop(self.columns(node), inputs, self.loop(node.id()), int(limit), depth)
 
     def bind_unionloopref(self, node: Any) -> p.Plan:
         return p.LoopRef(self.columns(node), self.loop(node.loopId()))
+
+    def by_position(self, node: Any) -> p.Plan:
+        """One column for each output, also where the query names the same one twice."""
+        plan = self.walk(node)
+        if node.output().size() == len(plan.columns):
+            return plan
+        columns = self.columns(node)
+        again = [any(c.name == d.name for d in columns[:i]) for i, c in enumerate(columns)]
+        pairs = enumerate(zip(columns, again, strict=True))
+        items = [p.Item(f"{c.name}_again{i}", p.column_expr(c.name)) if a else p.Item(c.name) for i, (c, a) in pairs]
+        return p.project(plan, items)
 
     def loop(self, drawn: int) -> int:
         """Spark draws another number each time; the same query must have the same one."""
