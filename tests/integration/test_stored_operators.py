@@ -104,6 +104,8 @@ CASES = {
     "ON t.k <=> s.k",
     "except_all_hidden": "SELECT concat(g, '!') AS loud FROM (SELECT k, g FROM s EXCEPT ALL SELECT k, g FROM r)",
     "except_all_of_aggregates": "SELECT g, count(*) FROM s GROUP BY g EXCEPT ALL SELECT g, count(*) FROM r GROUP BY g",
+    "one_column_twice": "SELECT t.a, t.b FROM ((SELECT k, k FROM s) EXCEPT ALL (SELECT k, x FROM r)) AS t(a, b)",
+    "one_column_twice_unioned": "SELECT t.a, t.b FROM ((SELECT k, k FROM s) UNION ALL (SELECT k, x FROM r)) AS t(a, b)",
     # generators
     "exploded": "SELECT id, t FROM s LATERAL VIEW explode(tags) AS t",
     "exploded_outer": "SELECT id, p, t FROM s LATERAL VIEW OUTER posexplode(tags) AS p, t",

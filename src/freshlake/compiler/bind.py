@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -210,11 +211,14 @@ class _Binder(ExpressionBinder):
     bind_datasourcev2relation = refuse_source
     bind_hivetablerelation = refuse_source
 
+    def distinct(self, node: Any) -> tuple[p.Column, ...]:
+        """The columns of a plan that has one of them twice."""
+        return tuple({c.name: c for c in self.columns(node)}.values())
+
     def bind_project(self, node: Any) -> p.Plan:
         child, mark = self.child(node), len(self.attached)
         items = self.named(self.b.items(node.projectList()))
-        columns = {c.name: c for c in self.columns(node)}
-        return p.Project(tuple(columns.values()), self.attach(child, mark), items)
+        return p.Project(self.distinct(node), self.attach(child, mark), items)
 
     def bind_filter(self, node: Any) -> p.Plan:
         child, mark = self.child(node), len(self.attached)
@@ -284,26 +288,43 @@ class _Binder(ExpressionBinder):
         return p.Project(self.columns(node), self.attach(aggregate, mark), items)
 
     def bind_union(self, node: Any) -> p.Plan:
-        inputs = tuple(self.by_position(c) for c in self.b.items(node.children()))
-        return p.Union(self.columns(node), inputs)
+        return self.by_place(node, p.Union)
 
     def set_operation(self, node: Any) -> p.Plan:
-        left, right = (self.walk(c) for c in self.b.items(node.children()))
-        return p.SetOp(self.columns(node), (left, right), node.nodeName().split(" ")[0], node.isAll())
+        kind, is_all = node.nodeName().split(" ")[0], node.isAll()
+        return self.by_place(node, lambda columns, inputs: p.SetOp(columns, inputs, kind, is_all))
+
+    def by_place(self, node: Any, make: Callable[[tuple[p.Column, ...], tuple[p.Plan, ...]], p.Plan]) -> p.Plan:
+        """An operator that matches its inputs by place; a column that stands in two places gets a second name."""
+        inputs = tuple(self.all_places(c) for c in self.b.items(node.children()))
+        columns = self.columns(node)
+        unique = {c.name: c for c in columns}
+        if len(unique) == len(columns):
+            return make(columns, inputs)
+        placed = tuple(replace(c, name=n) for c, n in zip(columns, inputs[0].names, strict=True))
+        return p.project(make(placed, inputs), [p.Item(n) for n in unique], unique.values())
+
+    def all_places(self, node: Any) -> p.Plan:
+        child, names = self.walk(node), [c.name for c in self.columns(node)]
+        items = (p.Item(f"{n}_{i}" if n in names[:i] else n, p.column_expr(n)) for i, n in enumerate(names))
+        return child if child.names == tuple(names) else p.project(child, items)
 
     bind_intersect = set_operation
     bind_except = set_operation
 
     def bind_expand(self, node: Any) -> p.Plan:
         child, mark = self.child(node), len(self.attached)
-        rows = tuple(tuple(self.expr(e) for e in self.b.items(r)) for r in self.b.items(node.projections()))
-        return p.Expand(self.columns(node), self.attach(child, mark), rows)
+        places = {c.name: i for i, c in reversed(list(enumerate(self.columns(node))))}
+        columns = tuple(c for i, c in enumerate(self.columns(node)) if places[c.name] == i)
+        rows = [self.b.items(r) for r in self.b.items(node.projections())]
+        bound = tuple(tuple(self.expr(r[places[c.name]]) for c in columns) for r in rows)
+        return p.Expand(columns, self.attach(child, mark), bound)
 
     def bind_generate(self, node: Any) -> p.Plan:
         child, mark = self.child(node), len(self.attached)
         generator = self.expr(node.generator())
         new = tuple(self.name_of(a) for a in self.b.items(node.generatorOutput()))
-        below, columns = self.attach(child, mark), self.columns(node)
+        below, columns = self.attach(child, mark), self.distinct(node)
         extra = below.columns[len(child.columns) :]
         generated = p.Generate((*columns, *extra), below, generator, node.outer(), new)
         return p.project(generated, p.passing(generated, only=[c.name for c in columns])) if extra else generated
@@ -313,7 +334,7 @@ class _Binder(ExpressionBinder):
         keys = [self.partition_key(e, i) for i, e in enumerate(self.b.items(node.partitionSpec()))]
         functions = bind_window_functions(self.b.items(node.windowExpressions()), self)
         order = self.ordering(node.orderSpec())
-        below, columns = self.attach(child, mark), self.columns(node)
+        below, columns = self.attach(child, mark), self.distinct(node)
         computed = [(item, column) for item, column in keys if item.expr is not None]
         if computed:
             below = p.project(below, p.passing(below, *(i for i, _ in computed)), [c for _, c in computed])
@@ -356,24 +377,12 @@ class _Binder(ExpressionBinder):
         return child
 
     def bind_unionloop(self, node: Any) -> p.Plan:
-        inputs = (self.by_position(node.anchor()), self.by_position(node.recursion()))
-        depth = node.maxDepth()
+        loop, depth = self.loop(node.id()), node.maxDepth()
         limit: Any = depth.get() if depth.isDefined() else self.b.spark.conf.get("spark.sql.cteRecursionLevelLimit")
-        return p.Loop(self.columns(node), inputs, self.loop(node.id()), int(limit), depth)
+        return self.by_place(node, lambda columns, inputs: p.Loop(columns, inputs, loop, int(limit), depth))
 
     def bind_unionloopref(self, node: Any) -> p.Plan:
         return p.LoopRef(self.columns(node), self.loop(node.loopId()))
-
-    def by_position(self, node: Any) -> p.Plan:
-        """One column for each output, also where the query names the same one twice."""
-        plan = self.walk(node)
-        if node.output().size() == len(plan.columns):
-            return plan
-        columns = self.columns(node)
-        again = [any(c.name == d.name for d in columns[:i]) for i, c in enumerate(columns)]
-        pairs = enumerate(zip(columns, again, strict=True))
-        items = [p.Item(f"{c.name}_again{i}", p.column_expr(c.name)) if a else p.Item(c.name) for i, (c, a) in pairs]
-        return p.project(plan, items)
 
     def loop(self, drawn: int) -> int:
         """Spark draws another number each time; the same query must have the same one."""

@@ -159,7 +159,7 @@ def _hidden(operator: p.Plan, above: tuple[p.Project | p.Filter, ...], shown: se
     types = {c.name: c for c in operator.columns}
     projections = [a for a in above if isinstance(a, p.Project)]
     for i, name in enumerate(_found_by(operator)):
-        passed = all(any(item.name == name and item.expr is None for item in a.items) for a in projections)
+        passed = all(any(item.name == item.source == name for item in a.items) for a in projections)
         if not (passed and name in shown):
             yield StoredColumn(name, f"__fl_k{i}", types[name].type, True, True)
 
