@@ -208,12 +208,14 @@ def test_a_source_that_exists_only_in_this_session(fl: Freshlake) -> None:
         fl.spark.catalog.dropTempView("passing")
 
 
+@pytest.mark.usefixtures("windows_without_rule")
 def test_a_strict_differential_table_names_the_operator_without_a_rule(fl: Freshlake) -> None:
     with refused(fl, e.NotDifferentiable, "recursive query", "AUTO"):
         fl.create_stream_table("broken", NO_RULE, refresh_mode="DIFFERENTIAL")
     assert fl.validate(NO_RULE).reasons[0].code == "not-differentiable"
 
 
+@pytest.mark.usefixtures("windows_without_rule")
 def test_an_alteration_to_differential_is_checked_first(fl: Freshlake) -> None:
     fl.create_stream_table("pairs", NO_RULE)
     try:

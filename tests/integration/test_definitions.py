@@ -163,6 +163,7 @@ def test_settings_that_expressions_look_up_are_kept_too(fl: Freshlake) -> None:
     fl.sql("DELETE FROM orders WHERE id = 78")
 
 
+@pytest.mark.usefixtures("windows_without_rule")
 def test_a_refresh_that_must_be_differential_is_refused_where_it_cannot_be(fl: Freshlake) -> None:
     fl.create_stream_table("pairs", NO_RULE)
     assert fl.history("pairs")[0].status == "COMPLETED"

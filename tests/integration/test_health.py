@@ -73,6 +73,7 @@ def test_a_marked_rebuild_until_it_is_done(fl: Freshlake) -> None:
     assert str(fl.refresh("top").action) == "REINITIALIZE"
 
 
+@pytest.mark.usefixtures("windows_without_rule")
 def test_a_query_that_is_never_differential_until_that_is_said_to_be_intended(fl: Freshlake) -> None:
     fl.create_stream_table("pairs", NO_RULE)
     (finding,) = fl.health()
