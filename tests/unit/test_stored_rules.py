@@ -9,6 +9,7 @@ import pytest
 from freshlake.compiler import plan as p
 from freshlake.compiler.compile import normal_form
 from freshlake.compiler.split import Node, split
+from freshlake.compiler.support import unstorable
 from tests.property.duck import Maintained
 from tests.unit.rule_cases import call, grouped, kept, scan
 
@@ -255,3 +256,16 @@ def test_a_top_k_below_other_operators_gives_them_its_change() -> None:
     assert table.rows() == {(1, 1): 1, (3, 1): 1}
     table.refresh({"a": [((1, 1), -1), ((3, 0), -1)]})
     assert table.rows() == {(1, 1): 1, (2, 1): 1}
+
+
+# What can be stored --------------------------------------------------------------------------------------------------
+
+
+def test_a_type_that_delta_tables_lack_is_a_reason_only_where_freshlake_stores_it() -> None:
+    age = p.Column("age", "interval day to second", True, "age")
+    source = p.Scan((*A.columns, age), "a", ("g", "x", "age"))
+    ordered = p.TopK(source.columns, source, by("age"), 0, 3)
+    hidden = p.project(ordered, [p.Item("a_g")])
+    assert [r.code for r in unstorable(nodes_of(hidden))] == ["not-differentiable"]
+    assert unstorable(nodes_of(p.project(source, [p.Item("age")]))) == ()
+    assert unstorable(nodes_of(p.project(ordered, [p.Item(n) for n in ordered.names]))) == ()

@@ -17,7 +17,7 @@ from freshlake.compiler.derive import Changed, differential, full
 from freshlake.compiler.passes import PASSES
 from freshlake.compiler.program import RefreshProgram
 from freshlake.compiler.split import Node, split
-from freshlake.compiler.support import Reason, reasons
+from freshlake.compiler.support import Reason, reasons, unstorable
 from freshlake.compiler.walk import nodes as walk_nodes
 from freshlake.compiler.walk import transform
 from freshlake.errors import InvalidQuery
@@ -66,6 +66,8 @@ def compile_query(frame: DataFrame, bridge: Bridge, key_of: Callable[[str], str]
     plan = normal_form(_keyed(bound.plan, key_of), bound.output)
     why = reasons(plan)
     stored = split(plan, _unique(bound.output), differential=not why)
+    if bad := unstorable(stored):
+        why, stored = bad, split(plan, _unique(bound.output), differential=False)
     return CompiledQuery(
         plan, _unique(bound.output), _sources(plan, bound, key_of), stored, why, fingerprint(plan, bound.output)
     )

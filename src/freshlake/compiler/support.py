@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from freshlake.compiler import plan as p
@@ -10,6 +11,7 @@ from freshlake.compiler.current_time import in_result
 from freshlake.compiler.recursion import why_not_linear
 from freshlake.compiler.rules import JOINS
 from freshlake.compiler.rules.matches import condition_of
+from freshlake.compiler.split import ROOT, Node
 from freshlake.compiler.walk import nodes
 
 _UNCOMPARABLE = re.compile(r'ype": ?"(map|variant|geo)|^(variant|geo)')
@@ -50,6 +52,20 @@ def _of_time(function: str) -> Reason:
         f"{function} is part of the result, so that every row changes at each refresh",
         "use it in WHERE, HAVING, QUALIFY or ON only, or compute it when reading the stream table",
     )
+
+
+def unstorable(nodes: Iterable[Node]) -> tuple[Reason, ...]:
+    """Columns of internal state whose types a Delta table cannot hold; visible ones are Delta's to refuse."""
+    found = {}
+    for node in nodes:
+        for column in node.columns:
+            if (column.hidden or node.id != ROOT) and re.search(r"\b(interval|void)\b", column.type):
+                found[column.type] = Reason(
+                    "not-differentiable",
+                    f"a part of the query has to be stored, and a column of type {column.type} cannot be",
+                    "cast it to a type that Delta tables have",
+                )
+    return tuple(found.values())
 
 
 def _without_rule(node: p.Plan) -> str | None:
