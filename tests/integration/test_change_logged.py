@@ -218,7 +218,7 @@ def test_a_log_too_large_for_the_driver_is_read_by_spark(keyless: Modelled) -> N
 
 
 def test_removing_a_row_that_is_not_there_fails_reads_and_folds(keyed: Modelled) -> None:
-    keyed.load({0: 1})
+    keyed.load({0: 1, 1: 1})
     keyed.states.append(Counter())
     keyed.table.append(keyed.spark, keyed.rows.relation({0: -2}), certificate(2))
     for keys in ((), (KeyFilter("id", (0,)),)):

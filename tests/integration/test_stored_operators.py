@@ -78,6 +78,7 @@ CASES = {
     "top_duplicates": "SELECT k, g, x FROM r ORDER BY x DESC, k, g LIMIT 3",
     "top_of_everything": "SELECT id, x FROM s ORDER BY id LIMIT 100",
     "top_none": "SELECT id FROM s ORDER BY id LIMIT 0",
+    "none_of_groups": "SELECT g, sum(x) AS t FROM s GROUP BY g ORDER BY t LIMIT 0 OFFSET 1",
     "top_offset": "SELECT id, x FROM s ORDER BY x DESC, id LIMIT 2 OFFSET 2",
     "offset_alone": "SELECT id, x FROM s ORDER BY x DESC, id OFFSET 3",
     "top_with_map": "SELECT id, m, tags FROM s ORDER BY id DESC LIMIT 2",

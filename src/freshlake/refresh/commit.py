@@ -30,7 +30,7 @@ from freshlake.sources.protocol import ChangeKind, Position, Source
 from freshlake.storage.certificate import Certificate
 from freshlake.storage.layout import FoldPoint
 from freshlake.storage.netting import totals
-from freshlake.storage.relation import Relation
+from freshlake.storage.relation import Relation, weighted
 from freshlake.storage.table import ChangeLogged
 from freshlake.version import VERSION
 
@@ -201,7 +201,7 @@ class Work:
             # whoever took the table over has begun with the nodes, and would mix its changes with these
             self.engine.catalog.heartbeat_lease(self.lease, self.engine.settings.lease_seconds)
         self.mark("append root")
-        change = results.get(ROOT) or Relation.empty(runner.results[ROOT].schema)
+        change = results.get(ROOT) or Relation.empty(weighted(stored_schema(self.compiled.node(ROOT))))
         inserted, deleted = self._write(stored[ROOT].table, ROOT, change, version, nodes)
         self.mark("appended")
         return self._commit(version, inserted, deleted, nodes, read)
