@@ -112,7 +112,7 @@ def test_it_equals_its_query_after_every_round(played: Play, case: str) -> None:
 
 def test_only_paths_through_the_change_are_written(played: Play) -> None:
     result = played.actions["tree", 1]
-    assert (result.rows_inserted, result.rows_deleted) == (2, 0), "fay and gus; hal's boss is not below a root"
+    assert (result.rows_inserted, result.rows_deleted) == (4, 0), "fay; gus, and lost and hal below him"
     moved = played.actions["tree", 2]
     assert (moved.rows_inserted, moved.rows_deleted) == (2, 3), "bob and dan move, the one below them goes"
 
