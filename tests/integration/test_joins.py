@@ -68,6 +68,12 @@ CASES = {
     "AND a.k = p.k",
     "semi_join_by_array": "SELECT a.id FROM (SELECT id, array(k, id) AS ks FROM o) AS a LEFT SEMI JOIN p "
     "ON array_contains(a.ks, p.k)",
+    "exists_inside_in": "SELECT id FROM o WHERE k IN (SELECT k FROM p WHERE EXISTS "
+    "(SELECT 1 FROM w WHERE w.g < p.name))",
+    "not_exists_inside_exists": "SELECT id FROM o WHERE EXISTS (SELECT 1 FROM p WHERE p.k = o.k AND NOT EXISTS "
+    "(SELECT 1 FROM w WHERE w.g = p.name))",
+    "scalar_inside_in": "SELECT id FROM o WHERE k IN (SELECT k FROM p WHERE k > "
+    "(SELECT count(*) FROM w WHERE w.g < p.name))",
     "exists_uncorrelated": "SELECT id FROM o WHERE EXISTS (SELECT 1 FROM p WHERE region = 'south')",
     # existence as a value
     "exists_or": "SELECT id FROM o WHERE EXISTS (SELECT 1 FROM p WHERE p.k = o.k) OR amount > 8",

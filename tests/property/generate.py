@@ -1,4 +1,4 @@
-"""One seed, one history: random tables, queries up to depth 4 and rounds of mixed changes."""
+"""One seed, one history: random tables, queries up to depth 5 and rounds of mixed changes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.property.query import (
 from tests.property.stored_queries import STORED_OPERATORS, StoredQueries
 from tests.property.values import KINDS, TYPES, computed, literal, predicate, scalar
 
-MAX_DEPTH = 4
+MAX_DEPTH = 5
 MAX_ROWS = 1500.0
 
 OPERATORS = (
@@ -66,7 +66,7 @@ _FLAVOURS = (
 )
 
 
-def generate(seed: int, queries: int = 6, turns: int = 4) -> Case:
+def generate(seed: int, queries: int = 18, turns: int = 4) -> Case:
     """The same history for the same arguments, in every process."""
     rng = Random(f"freshlake {seed}")
     tables = tuple(_table(rng, i) for i in range(rng.choice((2, 2, 3))))
@@ -226,7 +226,7 @@ class _Queries(StoredQueries):
     def add(self, name: str, operator: str) -> None:
         for _ in range(20):
             query = self.topped(self.make(operator, self.rng.randint(1, MAX_DEPTH - 1)))
-            if query.size <= MAX_ROWS and depth(query) <= MAX_DEPTH:
+            if query.size <= MAX_ROWS and 1 <= depth(query) <= MAX_DEPTH:
                 break
         else:
             query = Filter(self.rng.choice(self.tables), "true")
@@ -422,6 +422,8 @@ class _Queries(StoredQueries):
         if rng.random() < 0.25:
             having = rng.choice(("count(*) > 1", "count(*) = 1", "NOT (count(*) > 2)"))
             counts = [c for c in calls if c.col.kind == "int" and c.col.exact]
+            if sets:  # Spark's analyser loses the column of a FILTER that HAVING repeats over grouping sets
+                counts = [c for c in counts if "FILTER" not in c.text]
             if counts and rng.random() < 0.5:
                 having = f"{rng.choice(counts).text} > 1"
         return Aggregate(child, tuple(keys), calls, having, rng.choice(("ROLLUP", "CUBE")) if sets and keys else "")

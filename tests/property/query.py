@@ -292,16 +292,93 @@ class Union(Binary):
 
 @dataclass(frozen=True)
 class Counted(Binary):
-    """INTERSECT ALL or EXCEPT ALL, by position, under the names of the left side."""
+    """INTERSECT or EXCEPT, by position, under the names of the left side."""
 
     word: str
+    all: bool = True
 
     @property
     def cols(self) -> tuple[Col, ...]:
         return self.left.cols
 
     def sql(self) -> str:
-        return f"({self.left.sql()}) {self.word} ALL ({self.right.sql()})"
+        return f"({self.left.sql()}) {self.word} {'ALL ' if self.all else ''}({self.right.sql()})"
+
+
+@dataclass(frozen=True)
+class Recursive(Binary):
+    """Paths of at most three steps: they begin with rows of the left side, and each step is a row of the right one."""
+
+    start: str
+    end: str
+    step: str
+    """The column of the right side that is the next end of a path whose end is `on`."""
+    on: str
+    sql_type: str
+    columns: tuple[Col, Col, Col]
+    """Start, end, number of steps."""
+
+    @property
+    def cols(self) -> tuple[Col, ...]:
+        return self.columns
+
+    @property
+    def size(self) -> float:
+        fan = max(1.0, self.right.size * 0.4)
+        return self.left.size * (1 + fan + fan**2)
+
+    def sql(self) -> str:
+        first, last, steps = (c.name for c in self.columns)
+        anchor = f"SELECT {self.start}, CAST({self.end} AS {self.sql_type}), 0 FROM {_from(self.left)}"
+        again = (
+            f"SELECT p.{first}, CAST(r.{self.step} AS {self.sql_type}), p.{steps} + 1 FROM p "
+            f"JOIN {_from(self.right, 'r')} ON p.{last} = r.{self.on} WHERE p.{steps} < 2"
+        )
+        names = _names(self.cols)
+        return f"WITH RECURSIVE p({names}) AS ({anchor} UNION ALL {again}) SELECT {names} FROM p"
+
+
+@dataclass(frozen=True)
+class Pivoted(Unary):
+    """One column for each of some values."""
+
+    keys: tuple[Col, ...]
+    call: str
+    by: str
+    values: tuple[Item, ...]
+
+    @property
+    def cols(self) -> tuple[Col, ...]:
+        return (*self.keys, *(v.col for v in self.values))
+
+    def sql(self) -> str:
+        values = ", ".join(f"{v.text} AS {v.col.name}" for v in self.values)
+        return f"SELECT {_names(self.cols)} FROM {_from(self.child)} PIVOT ({self.call} FOR {self.by} IN ({values}))"
+
+
+@dataclass(frozen=True)
+class Unpivoted(Unary):
+    """One row for each of some columns."""
+
+    kept: tuple[Col, ...]
+    columns: tuple[str, ...]
+    name: Col
+    value: Col
+    nulls: bool
+
+    @property
+    def cols(self) -> tuple[Col, ...]:
+        return (*self.kept, self.name, self.value)
+
+    @property
+    def size(self) -> float:
+        return self.child.size * len(self.columns)
+
+    def sql(self) -> str:
+        nulls = "INCLUDE NULLS " if self.nulls else ""
+        columns = ", ".join(self.columns)
+        unpivot = f"UNPIVOT {nulls}({self.value.name} FOR {self.name.name} IN ({columns}))"
+        return f"SELECT {_names(self.cols)} FROM {_from(self.child)} {unpivot}"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Random windows, top-k, set operations, generators and grouping sets, each with one result only."""
+"""Random windows, top-k, set operations, generators, grouping sets, recursions and pivots, each with one result."""
 
 from __future__ import annotations
 
@@ -6,10 +6,33 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from random import Random
 
-from tests.property.query import Col, Counted, Exploded, Item, Project, Query, Table, Top, Windowed
-from tests.property.values import predicate, scalar
+from tests.property.query import (
+    Col,
+    Counted,
+    Exploded,
+    Item,
+    Pivoted,
+    Project,
+    Query,
+    Recursive,
+    Table,
+    Top,
+    Unpivoted,
+    Windowed,
+)
+from tests.property.values import TYPES, literal, predicate, scalar
 
-STORED_OPERATORS = ("window", "top", "set_operation", "explode", "grouping_sets", "qualify")
+STORED_OPERATORS = (
+    "window",
+    "top",
+    "set_operation",
+    "explode",
+    "grouping_sets",
+    "qualify",
+    "recursion",
+    "pivot",
+    "unpivot",
+)
 
 
 @dataclass
@@ -45,6 +68,12 @@ class StoredQueries(ABC):
                 return self.make_aggregate(self.source(below), kind, sets=True)
             case "window" | "qualify":
                 return self.make_window(self.source(below), qualify=operator == "qualify")
+            case "recursion":
+                return self.make_recursion(self.source(below), self.source(below))
+            case "pivot":
+                return self.make_pivot(self.source(below))
+            case "unpivot":
+                return self.make_unpivot(self.source(below))
         return self.make_aggregate(self.source(below), operator)
 
     def sortable(self, query: Query) -> list[Col]:
@@ -118,7 +147,47 @@ class StoredQueries(ABC):
         kept = rng.sample(usable, rng.randint(1, min(2, len(usable))))
         places = [self._matching(right, c, inexact=False) for c in kept]
         sides = (Project(left, tuple(Item(c.name, c) for c in kept)), Project(right, tuple(places)))
-        return Counted(*sides, rng.choice(("INTERSECT", "EXCEPT")))
+        return Counted(*sides, rng.choice(("INTERSECT", "EXCEPT")), rng.random() < 0.6)
+
+    def make_recursion(self, left: Query, right: Query) -> Query:
+        rng, starts = self.rng, self.sortable(left)
+        ways = [
+            (end, step, on)
+            for end in starts
+            for step in self.sortable(right)
+            for on in self.sortable(right)
+            if end.kind == step.kind == on.kind and end.kind != "bool"
+        ]
+        if not ways or left.size > 20 or right.size > 20:
+            return left
+        start, (end, step, on) = rng.choice(starts), rng.choice(ways)
+        columns = (Col(self.name(), start.kind), Col(self.name(), end.kind), Col(self.name(), "int"))
+        sql_type = {"int": "BIGINT", "dec": "DECIMAL(38,10)"}.get(end.kind) or TYPES[end.kind]
+        return Recursive(left, right, start.name, end.name, step.name, on.name, sql_type, columns)
+
+    def make_pivot(self, child: Query) -> Query:
+        rng, cols = self.rng, self.sortable(child)
+        if len(cols) < 2:
+            return child
+        by, value, *rest = rng.sample(cols, len(cols))
+        keys = tuple(rest[: rng.randint(0, 2)])
+        calls = [(f"count({value.name})", "int"), (f"max({value.name})", value.kind)]
+        calls += [(f"sum({value.name})", value.kind)] if value.kind in ("int", "dec") else []
+        call, kind = rng.choice(calls)
+        chosen = sorted({literal(rng, by.kind, nulls=0.0) for _ in range(3)})
+        values = tuple(Item(text, Col(self.name(), kind)) for text in chosen)
+        narrow = Project(child, tuple(Item(c.name, c) for c in (*keys, by, value)))
+        return Pivoted(narrow, keys, call, by.name, values)
+
+    def make_unpivot(self, child: Query) -> Query:
+        rng, cols = self.rng, self.sortable(child)
+        kind = rng.choice([c.kind for c in cols]) if cols else ""
+        alike = [c for c in cols if c.kind == kind]
+        if not alike:
+            return child
+        columns = tuple(c.name for c in rng.sample(alike, rng.randint(1, min(3, len(alike)))))
+        kept = tuple(c for c in child.cols if c.name not in columns)
+        return Unpivoted(child, kept, columns, Col(self.name(), "str"), Col(self.name(), kind), rng.random() < 0.5)
 
     def make_exploded(self, child: Query) -> Query:
         rng, cols = self.rng, self.sortable(child)

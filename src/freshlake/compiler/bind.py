@@ -16,6 +16,7 @@ from freshlake.compiler.bind_pivot import without_pivot
 from freshlake.compiler.bind_window import bind_window_functions
 from freshlake.compiler.bridge import CATALYST, Bridge
 from freshlake.compiler.current_time import NOW, TITLE, is_now
+from freshlake.compiler.normalise import normalise
 from freshlake.compiler.walk import nodes
 from freshlake.errors import (
     SourceNotDelta,
@@ -25,36 +26,6 @@ from freshlake.errors import (
     UnsupportedTablesample,
 )
 
-_OPT, _ANA = CATALYST + "optimizer.", CATALYST + "analysis."
-_ONCE = [_ANA + n for n in ("EliminateSubqueryAliases", "EliminateView")] + [
-    _OPT + n
-    for n in [
-        "EliminateResolvedHint",
-        "EliminateSQLFunctionNode",
-        "ReplaceExpressions",
-        "RewriteWithExpression",
-        "RewriteAsOfJoin",
-        "PullOutNestedDataOuterRefExpressions",
-        "PullupCorrelatedPredicates",
-    ]
-]
-_FIXPOINT = [
-    _OPT + n
-    for n in [
-        "ReplaceExpressions",
-        "RewriteWithExpression",
-        "RewriteCorrelatedScalarSubquery",
-        "RewriteLateralSubquery",
-        "RewritePredicateSubquery",
-        "OptimizeOneRowRelationSubquery",
-        "PullupCorrelatedPredicates",
-        "ReplaceIntersectWithSemiJoin",
-        "ReplaceExceptWithAntiJoin",
-        "ReplaceDistinctWithAggregate",
-        "ReplaceDeduplicateWithAggregate",
-        "ReplaceUpdateFieldsExpression",
-    ]
-]
 _TRANSPARENT = frozenset(
     [
         "SubqueryAlias",
@@ -117,15 +88,7 @@ class _Binder(ExpressionBinder):
         return Bound(plan, output, tuple(self.sources.values()))
 
     def normalise(self, plan: Any) -> Any:
-        for rule in _ONCE:
-            plan = self.b.module(rule).apply(plan)
-        for _ in range(20):
-            before = plan
-            for rule in _FIXPOINT:
-                plan = self.b.module(rule).apply(plan)
-            if plan.fastEquals(before):
-                break
-        return plan
+        return normalise(plan, self.b)
 
     # Plans -----------------------------------------------------------------------------------------------------------
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from py4j.java_gateway import JavaObject, is_instance_of
 from pyspark.sql import SparkSession
 
 CATALYST = "org.apache.spark.sql.catalyst."
@@ -39,6 +40,7 @@ class Bridge:
         self.spark = spark
         jvm: Any = spark._jvm
         self.jvm = jvm
+        self.gateway: Any = spark.sparkContext._gateway
         self._modules: dict[str, Any] = {}
         self._attributes: dict[str, Any] = {}
         self._metadata: dict[str, Any] = {}
@@ -81,6 +83,16 @@ class Bridge:
     def seq(self, values: Iterable[Any]) -> Any:
         values = list(values)
         return self.to_seq(values) if values else self.nil
+
+    def array(self, values: Sequence[Any]) -> Any:
+        made = self.gateway.new_array(self.jvm.java.lang.Object, len(values))
+        for i, value in enumerate(values):
+            made[i] = value
+        return made
+
+    def is_a(self, value: Any, name: str) -> bool:
+        """Whether a value is an instance of the class; numbers, text and null are Python's."""
+        return isinstance(value, JavaObject) and bool(is_instance_of(self.gateway, value, name))
 
     def attribute(self, name: str) -> Any:
         if name not in self._attributes:
