@@ -88,9 +88,10 @@ class Rows:
 class Modelled:
     """The table, its model at every version, and the fold points it has had."""
 
-    def __init__(self, spark: SparkSession, folder: Path, rows: Rows) -> None:
+    def __init__(self, spark: SparkSession, folder: Path, rows: Rows, partition_by: Sequence[str] = ()) -> None:
         self.spark, self.rows = spark, rows
-        self.table = ChangeLogged.create(str(folder / "table"), rows.schema, limits=BY_SPARK)
+        path = str(folder / "table")
+        self.table = ChangeLogged.create(path, rows.schema, limits=BY_SPARK, partition_by=partition_by)
         self.states: list[Counter[int]] = [Counter()]
         self.points: list[FoldPoint] = [EMPTY]
 

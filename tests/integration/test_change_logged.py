@@ -62,13 +62,32 @@ def walk(model: Modelled, seed: int, steps: int) -> None:
             model.fold(dice.randint(model.point.folded_version, model.head), dice.choice([None, *FoldForm]))
 
 
-@pytest.mark.parametrize(("shape", "seed"), [(KEYED, 1), (KEYLESS, 2), (NESTED, 3)], ids=["keyed", "keyless", "nested"])
+# Values whose text is not their path: NULL, spaces, separators, escapes, numbers and dates as text.
+PARTITIONED = (
+    "p STRING, x DOUBLE, d DATE, b BOOLEAN",
+    [
+        "NULL, NULL, NULL, NULL",
+        "' ', 0.0D, DATE'2024-02-29', true",
+        "'a b/c%20=ü', -0.0D, DATE'1899-12-31', false",
+        "'A B/C', double('NaN'), NULL, false",
+        "'01', 1.0D, DATE'9999-12-31', NULL",
+        "'1', 1.0D, DATE'0001-01-01', true",
+        "'null', NULL, DATE'2024-02-29', true",
+    ],
+)
+
+
+@pytest.mark.parametrize(
+    ("shape", "seed", "partition_by"),
+    [(KEYED, 1, ()), (KEYLESS, 2, ()), (NESTED, 3, ()), (PARTITIONED, 4, ("P", "d")), (PARTITIONED, 5, ("d", "b"))],
+    ids=["keyed", "keyless", "nested", "partitioned by text", "partitioned by others"],
+)
 def test_every_version_stays_readable_through_random_changes_and_folds(
-    spark: SparkSession, tmp_path: Path, shape: tuple[str, list[str]], seed: int
+    spark: SparkSession, tmp_path: Path, shape: tuple[str, list[str]], seed: int, partition_by: tuple[str, ...]
 ) -> None:
-    model = Modelled(spark, tmp_path, Rows(spark, *shape))
+    model = Modelled(spark, tmp_path, Rows(spark, *shape), partition_by)
     model.load({0: 1, 1: 3, 2: 1})
-    walk(model, seed, 6)
+    walk(model, seed, 4 if partition_by else 6)
     for version in range(1, model.head + 1):
         model.check(version)
     model.check(model.head, model.points[1])

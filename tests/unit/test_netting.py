@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql.types import DecimalType, DoubleType, IntegerType, StringType, StructField, StructType
 
 from freshlake.errors import InvariantViolated
-from freshlake.storage.netting import among, copies, key_filters, negative, net, nettable, positive, totals
+from freshlake.storage.netting import among, copies, key_filters, negative, net, nettable, positive, totals, updated
 from freshlake.storage.relation import WEIGHT
 from freshlake.storage.scan import KeyFilter
 
@@ -103,3 +103,14 @@ def test_removed_rows_say_what_a_file_must_hold() -> None:
     assert set(filters) == {"i", "d", "s"}
     assert (set(filters["i"].values), filters["i"].has_null) == ({1, 2}, True)
     assert (filters["s"].values, filters["s"].has_null) == (("a",), False)
+
+
+def test_rows_are_updated_that_go_and_come_under_one_key() -> None:
+    keys = [1, 1, None, None, 2, 2, 3, float("nan"), OTHER_NAN]
+    table = entries(keys, [-1, 1, 2, -1, 1, 1, -1, 1, -1], pa.float64()).append_column("y", pa.array(range(9)))
+    assert updated(table, ["x"]) == 3
+    assert updated(table, ["x", "y"]) == 0
+    assert updated(table, []) == 1
+    assert updated(table.slice(0, 0), ["x"]) == updated(table.slice(0, 0), []) == 0
+    assert updated(table, None) is None
+    assert updated(None, ["x"]) is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ from deltalake.exceptions import CommitFailedError
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StringType, StructType
 
 from freshlake.errors import CommitConflict
 from freshlake.storage.certificate import Note
@@ -27,13 +27,20 @@ _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 def write_base(path: str, frame: DataFrame, note: Note, mode: str) -> None:
     """Write rows by Spark, as one commit with its note."""
+    writer = frame.write.format("delta").mode(mode).option("userMetadata", note.to_text())
     with translated(path):
-        frame.write.format("delta").mode(mode).option("userMetadata", note.to_text()).save(f"{path}/{BASE}")
+        # an overwrite replaces every partition, whatever the session says
+        writer.option("partitionOverwriteMode", "static").save(f"{path}/{BASE}")
 
 
-def driver_writable(stored: StructType) -> bool:
-    """Whether rows that the driver holds can be written without Spark."""
-    return driver_readable(stored) and not nested_names_differ(stored)
+def driver_writable(stored: StructType, partition_columns: Sequence[str] = ()) -> bool:
+    """Whether rows that the driver holds can be written without Spark.
+
+    Text in partition values is escaped in the paths of files, by delta-rs otherwise than by Spark: what one has added
+    the other would fail to remove.
+    """
+    texts = any(isinstance(stored[name].dataType, StringType) for name in partition_columns)
+    return not texts and driver_readable(stored) and not nested_names_differ(stored)
 
 
 def write_rows(path: str, stored: StructType, rows: pa.Table, note: Note, mode: str) -> None:

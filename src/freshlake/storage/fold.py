@@ -33,6 +33,7 @@ from freshlake.storage.identity import expand, prepare, same
 from freshlake.storage.layout import BASE, FoldPoint, Limits
 from freshlake.storage.log import Log
 from freshlake.storage.netting import copies, negative, positive
+from freshlake.storage.partitions import excess_files
 from freshlake.storage.read import State, open_base
 from freshlake.storage.relation import WEIGHT, Relation, local_frame
 from freshlake.storage.scan import Snapshot
@@ -132,15 +133,19 @@ def _write(state: State, path: str, delta: Relation, note: Note, form: FoldForm)
 
 def _rewrite(state: State, path: str, delta: Relation, note: Note) -> None:
     deltas = [] if delta.is_empty else [delta]
-    small = small_rows(state.base, deltas, (), state.limits, path) if driver_writable(state.base.schema) else None
+    small = small_rows(state.base, deltas, (), state.limits, path) if _is_writable(state) else None
     if small is not None:
         write_rows(path, state.base.schema, small, note, "overwrite")
         return
     write_base(path, state.with_deltas(deltas).coalesce(_writers(state)), note, "overwrite")
 
 
+def _is_writable(state: State) -> bool:
+    return driver_writable(state.base.schema, state.base.partition_columns)
+
+
 def _append(state: State, path: str, delta: Relation, note: Note) -> None:
-    if delta.arrow is None or not driver_writable(state.base.schema):
+    if delta.arrow is None or not _is_writable(state):
         write_base(path, expand(delta.dataframe(state.spark)), note, "append")
         return
     write_rows(path, state.base.schema, copies(delta.arrow), note, "append")
@@ -182,7 +187,7 @@ def _writers(state: State) -> int:
 def _compacted(spark: SparkSession, path: str, version: int, note: Note) -> int:
     """Keep the number of small files that appends leave behind within bounds."""
     base: Snapshot = open_base(path, version)
-    if sum(file.size < _SMALL_FILE for file in base.files) <= _MAX_SMALL_FILES:
+    if excess_files(base.files, _SMALL_FILE) < _MAX_SMALL_FILES:
         return version
     compacted = Note(NoteKind.COMPACT, note.certificate, note.folded_version)
     with translated(path), noted(spark, compacted):

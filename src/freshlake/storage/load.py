@@ -37,7 +37,7 @@ def _load(
     spark: SparkSession, path: str, log: Log, stored: StructType, rows: DataFrame | pa.Table, ours: Certificate
 ) -> Certificate:
     note = Note(NoteKind.LOAD, ours, folded_version=ours.version)
-    if isinstance(rows, pa.Table) and driver_writable(stored):
+    if isinstance(rows, pa.Table) and driver_writable(stored, open_base(path).partition_columns):
         write_rows(path, stored, rows, note, "overwrite")
     else:
         frame = local_frame(spark, rows, logical_schema(stored)) if isinstance(rows, pa.Table) else rows

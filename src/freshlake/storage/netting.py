@@ -70,6 +70,18 @@ def totals(table: pa.Table) -> tuple[int, int]:
     return added, -(pc.sum(negative(table).column(WEIGHT)).as_py() or 0)
 
 
+def updated(table: pa.Table | None, keys: Sequence[str] | None) -> int | None:
+    """How many rows are removed and added again under the same key; None if there is no key, or none that compares."""
+    if table is None or keys is None or any(pa.types.is_nested(table.field(key).type) for key in keys):
+        return None
+    positions = [str(position) for position in range(len(keys))]
+    columns = [*(_one_nan(table.column(key)) for key in keys), pc.sign(table.column(WEIGHT))]
+    signs = pa.table(columns, names=[*positions, "sign"]).group_by(positions, use_threads=False)
+    ends = signs.aggregate([("sign", "min"), ("sign", "max")])
+    both = pc.and_(pc.less(ends["sign_min"], 0), pc.greater(ends["sign_max"], 0))
+    return int(pc.sum(both).as_py() or 0)
+
+
 def among(table: pa.Table, schema: StructType, keys: Sequence[KeyFilter]) -> pa.Table:
     """The entries that have such keys. Columns whose values cannot be compared exactly are not looked at."""
     for key in sought(schema, keys):

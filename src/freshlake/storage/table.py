@@ -22,9 +22,10 @@ from freshlake.storage.fold import FoldForm, fold
 from freshlake.storage.layout import DEFAULT_LIMITS, FoldPoint, Limits, Pending
 from freshlake.storage.log import Log
 from freshlake.storage.lookup import lookup
+from freshlake.storage.partitions import check_partitions, storable_delta, storable_rows
 from freshlake.storage.read import open_base, read, stored_columns
 from freshlake.storage.relation import Relation
-from freshlake.storage.scan import KeyFilter
+from freshlake.storage.scan import KeyFilter, Snapshot
 from freshlake.storage.scan.paths import plain
 
 __all__ = ["Certificate", "ChangeLogged", "FoldForm", "FoldPoint", "Limits", "Pending"]
@@ -46,24 +47,34 @@ class ChangeLogged:
         schema: StructType,
         properties: Mapping[str, str] | None = None,
         limits: Limits = DEFAULT_LIMITS,
+        partition_by: Sequence[str] = (),
     ) -> ChangeLogged:
-        """Make both tables, empty. The log is made last, so a table with a log is complete; a base alone is reused."""
+        """Make both tables, empty. The log is made last, so a table with a log is complete; a base alone is reused.
+
+        `partition_by` lays out the files of the base; the log is read by version, and not partitioned otherwise.
+        """
         table = cls(path, limits)
         stored = layout.stored_schema(schema)
         given = dict(properties or {})
         base = f"{table.path}/{layout.BASE}"
-        _create(base, stored, {**given, **layout.BASE_PROPERTIES}, "ignore")
+        columns = stored_columns(stored, partition_by)
+        check_partitions(stored, columns)
+        _create(base, stored, {**given, **layout.BASE_PROPERTIES}, "ignore", columns)
         left = open_base(table.path)
-        if left.version != 0 or left.schema != stored:
+        if left.version != 0 or left.schema != stored or list(left.partition_columns) != columns:
             raise StorageCorrupt(f"{base} holds another table", hint="remove the folder, or use another one")
         log = layout.log_schema(stored)
         _create(f"{table.path}/{layout.LOG}", log, {**given, **layout.LOG_PROPERTIES}, "error", [layout.VERSION])
         return table
 
     @cached_property
+    def _base(self) -> Snapshot:
+        return open_base(self.path)
+
+    @property
     def stored(self) -> StructType:
         """The columns under the names they have in the files."""
-        return open_base(self.path).schema
+        return self._base.schema
 
     @property
     def schema(self) -> StructType:
@@ -88,11 +99,13 @@ class ChangeLogged:
 
     def load(self, spark: SparkSession, rows: DataFrame | pa.Table, certificate: Certificate) -> FoldPoint:
         """The first load, straight into the base; the log's commit makes it count."""
-        return load.load(spark, self.path, self.stored, rows, certificate)
+        storable = storable_rows(rows, self.stored, self._base.partition_columns)
+        return load.load(spark, self.path, self.stored, storable, certificate)
 
     def append(self, spark: SparkSession, delta: Relation, certificate: Certificate) -> Certificate:
         """Commit one consolidated batch; returns the certificate as committed, with the rows it counted."""
-        return append.append(spark, self.path, self.stored, stored_delta(spark, delta, self.stored), certificate)
+        rows = storable_delta(stored_delta(spark, delta, self.stored), self.stored, self._base.partition_columns)
+        return append.append(spark, self.path, self.stored, rows, certificate)
 
     def read(
         self,
