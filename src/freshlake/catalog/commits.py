@@ -93,6 +93,7 @@ class Commits(Database):
                 start_time=started_at or now,
                 end_time=now,
                 duration_ms=milliseconds(started_at or now, now),
+                rows_updated=0,
                 source_changes=0,
                 generation=seen.generation,
                 version=seen.version,

@@ -18,7 +18,7 @@ from freshlake.catalog.tables import leases, refresh_history
 from freshlake.errors import FreshlakeError, InternalError, RefreshFailed
 
 _OF_REFRESH = {column.name: column for column in refresh_history.c if column.name != "sequence"}
-_NO_ROWS = {"rows_inserted": 0, "rows_deleted": 0, "rows_updated": 0}
+_NO_ROWS = {"rows_inserted": 0, "rows_deleted": 0}
 
 
 class History(Database):

@@ -144,7 +144,11 @@ class Dependency:
 
 @dataclass(frozen=True)
 class Refresh:
-    """One row of the refresh history; `decision` holds the inputs of the choice that was made."""
+    """One row of the refresh history; `decision` holds the inputs of the choice that was made.
+
+    `rows_updated` counts pairs of a deleted and an inserted row with one key, which are counted as such too; None where
+    rows have no key, or were too many to look at.
+    """
 
     refresh_id: str
     stream_table_id: int
@@ -155,7 +159,7 @@ class Refresh:
     end_time: datetime | None
     rows_inserted: int
     rows_deleted: int
-    rows_updated: int
+    rows_updated: int | None
     duration_ms: int | None
     source_changes: int | None
     fallback_reason: str | None
@@ -184,7 +188,7 @@ class Commit:
     data_timestamp: datetime
     rows_inserted: int = 0
     rows_deleted: int = 0
-    rows_updated: int = 0
+    rows_updated: int | None = None
     row_count: int | None = None
     nodes: Mapping[str, NodeState] | None = None
     fold_base_version: int | None = None

@@ -30,6 +30,7 @@ _HEADINGS = {
     "spark_jobs": "jobs",
     "rows_inserted": "rows +",
     "rows_deleted": "rows −",
+    "rows_updated": "rows ±",
     "refresh_mode": "mode",
     "staleness_seconds": "stale",
 }

@@ -29,6 +29,7 @@ HISTORY = (
     "reason",
     "rows_inserted",
     "rows_deleted",
+    "rows_updated",
     "duration_ms",
     "started",
     "error_code",

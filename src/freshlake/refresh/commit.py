@@ -18,8 +18,9 @@ from freshlake.catalog.enums import Action
 from freshlake.catalog.records import Commit, Dependency, Lease, NodeState, StreamTable
 from freshlake.compiler.compile import CompiledQuery
 from freshlake.compiler.derive import Changed
+from freshlake.compiler.plan import Aggregate
 from freshlake.compiler.split import ROOT, Node
-from freshlake.errors import FreshlakeError, InvariantViolated
+from freshlake.errors import FreshlakeError, SourceSchemaChanged
 from freshlake.refresh.certify import certify
 from freshlake.refresh.choose import Decision
 from freshlake.refresh.definition import Definition
@@ -29,7 +30,7 @@ from freshlake.refresh.run import Runner, collect_small, renamed
 from freshlake.sources.protocol import ChangeKind, Position, Source
 from freshlake.storage.certificate import Certificate
 from freshlake.storage.layout import FoldPoint
-from freshlake.storage.netting import totals
+from freshlake.storage.netting import updated
 from freshlake.storage.relation import Relation, weighted
 from freshlake.storage.table import ChangeLogged
 from freshlake.version import VERSION
@@ -46,7 +47,25 @@ class Done:
     refresh_id: str
     rows_inserted: int
     rows_deleted: int
+    rows_updated: int | None
     rows_read: int
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Rows that a refresh wrote; `updated` are pairs of the others with one key, None if they were not counted."""
+
+    inserted: int = 0
+    deleted: int = 0
+    updated: int | None = 0
+
+
+def key_fields(node: Node) -> tuple[str, ...] | None:
+    """The stored columns that tell the rows of a node apart; None if the query does not say."""
+    if not isinstance(node.operator, Aggregate):
+        return None
+    fields = {column.name: column.field for column in node.columns}
+    return tuple(fields[key.name] for key in node.operator.keys)
 
 
 def frontier(heads: Mapping[str, Position], at: datetime) -> dict[str, Any]:
@@ -107,7 +126,7 @@ class Work:
     def perform(self) -> Done:
         action = self.decision.action
         if action is Action.NO_DATA:
-            return self._commit(self.table.version, 0, 0, None, 0)
+            return self._commit(self.table.version, Counts(), None, 0)
         if action is Action.REINITIALIZE or not self.table.is_populated:
             return self._load()
         return self._append()
@@ -136,7 +155,8 @@ class Work:
         version = 1
         tables = {n.id: self.engine.layout.node(self.table.storage_id, generation, n.id) for n in self.compiled.nodes}
         for node in self.compiled.nodes:
-            ChangeLogged.create(tables[node.id].path, stored_schema(node))
+            partitions = self._partitions() if node.id == ROOT else ()
+            ChangeLogged.create(tables[node.id].path, stored_schema(node), partition_by=partitions)
         runner = self._runner({n: StoredNode(t, 0, None) for n, t in tables.items()})
 
         def load(node_id: str, frame: DataFrame) -> FoldPoint:
@@ -162,7 +182,19 @@ class Work:
             if n != ROOT
         }
         self._certify(replace(self.table, generation=generation, version=version, row_count=rows), point)
-        return self._commit(version, rows, 0, nodes, 0, generation=generation, fold=point, row_count=rows)
+        return self._commit(version, Counts(rows), nodes, 0, generation=generation, fold=point, row_count=rows)
+
+    def _partitions(self) -> tuple[str, ...]:
+        """The columns that the files are partitioned by; a source may have lost one since they were chosen."""
+        wanted: tuple[str, ...] = self.changes.get("partition_by", self.table.partition_by)
+        known = {column.field.lower() for column in self.compiled.root.visible}
+        gone = [name for name in wanted if name.lower() not in known]
+        if gone:
+            raise SourceSchemaChanged(
+                f"stream table {self.table.full_name.short} is partitioned by {gone[0]}, which its query no longer has",
+                hint="alter the query, or partition_by",
+            )
+        return wanted
 
     def _certify(self, loaded: StreamTable, point: FoldPoint) -> None:
         """A plan that is loaded for the first time is checked against the user's own query before it counts."""
@@ -191,7 +223,7 @@ class Work:
         results = {n: r for n, r in runner.results.items() if not r.is_empty}
         read = runner.rows_in
         if not results:
-            return self._commit(self.table.version, 0, 0, None, read)
+            return self._commit(self.table.version, Counts(), None, read)
         nodes = dict(self.table.nodes)
         for node_id in (n.id for n in self.compiled.nodes if n.id in results and n.id != ROOT):
             self.mark(f"append {node_id}")
@@ -202,30 +234,19 @@ class Work:
             self.engine.catalog.heartbeat_lease(self.lease, self.engine.settings.lease_seconds)
         self.mark("append root")
         change = results.get(ROOT) or Relation.empty(weighted(stored_schema(self.compiled.node(ROOT))))
-        inserted, deleted = self._write(stored[ROOT].table, ROOT, change, version, nodes)
+        written = self._write(stored[ROOT].table, ROOT, change, version, nodes)
         self.mark("appended")
-        return self._commit(version, inserted, deleted, nodes, read)
+        return self._commit(version, written, nodes, read)
 
     def _write(
         self, table: ChangeLogged, node_id: str, change: Relation, version: int, nodes: Mapping[str, NodeState]
-    ) -> tuple[int, int]:
-        """Append one node's change; the log counts the rows."""
+    ) -> Counts:
+        """Append one node's change; the log counts the rows, and refuses to delete more than it has."""
         node = self.compiled.node(node_id)
         named = renamed(change, [c.field for c in node.columns])
-        if node_id == ROOT and named.arrow is not None:
-            self._check_count(*totals(named.arrow))
         certificate = self._certificate(version, {n: s.version for n, s in nodes.items()})
         written = table.append(self.engine.worker.running, named, certificate)
-        return written.rows_inserted, written.rows_deleted
-
-    def _check_count(self, inserted: int, deleted: int) -> None:
-        known = self.table.row_count
-        if known is not None and known + inserted - deleted < 0:
-            raise InvariantViolated(
-                f"refresh of {self.table.full_name.short} would delete rows that are not there",
-                detail=f"{known} rows stored, {deleted} to delete, {inserted} to insert",
-                hint="run verify on the table, then refresh it with mode FULL",
-            )
+        return Counts(written.rows_inserted, written.rows_deleted, updated(named.arrow, key_fields(node)))
 
     # Parts -----------------------------------------------------------------------------------------------------------
 
@@ -275,8 +296,7 @@ class Work:
     def _commit(
         self,
         version: int,
-        inserted: int,
-        deleted: int,
+        rows: Counts,
         nodes: Mapping[str, NodeState] | None,
         read: int,
         *,
@@ -286,7 +306,7 @@ class Work:
     ) -> Done:
         known = self.table.row_count
         if row_count is None and known is not None:
-            row_count = known + inserted - deleted
+            row_count = known + rows.inserted - rows.deleted
         moved = Commit(
             refresh_id=self.refresh_id,
             action=self.decision.action,
@@ -294,8 +314,9 @@ class Work:
             version=version,
             frontier=self._frontier(),
             data_timestamp=self.lease.acquired_at,
-            rows_inserted=inserted,
-            rows_deleted=deleted,
+            rows_inserted=rows.inserted,
+            rows_deleted=rows.deleted,
+            rows_updated=rows.updated,
             row_count=row_count,
             nodes=nodes,
             fold_base_version=fold.base_version if fold else None,
@@ -310,7 +331,7 @@ class Work:
             if self.edges is not None:
                 self.engine.catalog.replace_dependencies(table.id, self.edges)
         self.mark("committed")
-        return Done(table, self.refresh_id, inserted, deleted, read)
+        return Done(table, self.refresh_id, rows.inserted, rows.deleted, rows.updated, read)
 
 
 def stored_nodes(engine: Engine, table: StreamTable, compiled: CompiledQuery) -> dict[str, StoredNode]:
@@ -342,6 +363,7 @@ def result(done: Done, decision: Decision, jobs: int, took: float, timings: Mapp
         reason=decision.reason,
         rows_inserted=done.rows_inserted,
         rows_deleted=done.rows_deleted,
+        rows_updated=done.rows_updated,
         duration_ms=took,
         frontier=dict(done.table.frontier or {}),
         version=done.table.version,

@@ -24,6 +24,8 @@ class RefreshResult:
     rows_read: int = 0
     refresh_id: str | None = None
     fold: FoldResult | None = None
+    rows_updated: int | None = None
+    """Pairs of a deleted and an inserted row with one key, counted there too; None where they are not counted."""
     timings: Mapping[str, float] = field(default_factory=dict)
     """Milliseconds per phase."""
 

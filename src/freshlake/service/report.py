@@ -49,6 +49,8 @@ class RefreshRecord:
     reason: str | None
     rows_inserted: int
     rows_deleted: int
+    rows_updated: int | None
+    data_timestamp: datetime | None
     duration_ms: int | None
     source_changes: int | None
     version: int | None
@@ -235,6 +237,8 @@ def _record(r: Refresh, name: str) -> RefreshRecord:
         reason=r.fallback_reason,
         rows_inserted=r.rows_inserted,
         rows_deleted=r.rows_deleted,
+        rows_updated=r.rows_updated,
+        data_timestamp=r.data_timestamp,
         duration_ms=r.duration_ms,
         source_changes=r.source_changes,
         version=r.version,
