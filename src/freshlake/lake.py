@@ -27,6 +27,7 @@ from freshlake.refresh.verify import verify
 from freshlake.service import statements
 from freshlake.service.health import Health
 from freshlake.service.names import Names
+from freshlake.service.options import refuse_later
 from freshlake.service.reading import Reading
 from freshlake.service.report import (
     Finding,
@@ -80,12 +81,12 @@ class Freshlake:
         self._engine = engine
         self._names = Names(engine.spark, engine.catalog, engine.layout, embedded)
         engine.resolve = self._names.ensure
-        self._tables = Tables(engine, self._names)
+        self._rounds = Rounds(engine, self._names)
+        self._tables = Tables(engine, self._names, self._rounds)
         self._reading = Reading(engine)
         self._sql = Sql(engine, self._names, self._reading.state)
         self._report = Report(self._tables)
         self._health = Health(engine)
-        self._rounds = Rounds(engine, self._tables)
         engine.catalog.fail_interrupted()
         self._names.ensure(None)
 
@@ -115,19 +116,19 @@ class Freshlake:
         append_only: bool = False,
         partition_by: Sequence[str] | None = None,
         fold_policy: str | None = None,
+        **later: Any,
     ) -> StreamTable:
         """Create a stream table and load it; nothing is left behind when that fails."""
+        options = {
+            "schedule": schedule,
+            "refresh_mode": refresh_mode,
+            "append_only": append_only,
+            "partition_by": partition_by,
+            "fold_policy": fold_policy,
+        }
+        refuse_later("create_stream_table", later)
         with self._quietly():
-            return self._tables.create(
-                name,
-                query,
-                schedule=schedule,
-                refresh_mode=refresh_mode,
-                initialize=initialize,
-                append_only=append_only,
-                partition_by=partition_by,
-                fold_policy=fold_policy,
-            )
+            return self._tables.create(name, query, initialize=initialize, options=options)
 
     def create_stream_table_if_not_exists(self, name: str, query: str | Builder, **options: Any) -> StreamTable:
         """Create it unless a stream table of that name exists, which is returned as it is."""
@@ -145,18 +146,19 @@ class Freshlake:
         append_only: bool = False,
         partition_by: Sequence[str] | None = None,
         fold_policy: str | None = None,
+        **later: Any,
     ) -> StreamTable:
         """Bring a stream table to this definition, doing only what is needed."""
         options = {
             "schedule": schedule,
             "refresh_mode": refresh_mode,
-            "initialize": initialize,
             "append_only": append_only,
             "partition_by": partition_by,
             "fold_policy": fold_policy,
         }
+        refuse_later("create_or_replace_stream_table", later)
         with self._quietly():
-            return self._tables.replace(name, query, options)
+            return self._tables.replace(name, query, initialize=initialize, options=options)
 
     def alter_stream_table(
         self,
@@ -166,18 +168,23 @@ class Freshlake:
         schedule: str | None = None,
         refresh_mode: str | None = None,
         status: str | None = None,
+        append_only: bool | None = None,
+        partition_by: Sequence[str] | None = None,
         fold_policy: str | None = None,
+        **later: Any,
     ) -> StreamTable:
         """Change what is given and leave the rest; a new query is loaded aside and swapped in at once."""
+        options = {
+            "schedule": schedule,
+            "refresh_mode": refresh_mode,
+            "status": status,
+            "append_only": append_only,
+            "partition_by": partition_by,
+            "fold_policy": fold_policy,
+        }
+        refuse_later("alter_stream_table", later)
         with self._quietly():
-            return self._tables.alter(
-                name,
-                query=query,
-                schedule=schedule,
-                refresh_mode=refresh_mode,
-                status=status,
-                fold_policy=fold_policy,
-            )
+            return self._tables.alter(name, query=query, options=options)
 
     def drop_stream_table(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:
         """Remove a stream table with its storage and history."""

@@ -30,7 +30,7 @@ def chain(fl: Freshlake) -> Iterator[tuple[str, str, str]]:
     fl.create_stream_table("summary", "SELECT count(*) AS regions, sum(total) AS total FROM large")
     yield "per_region", "large", "summary"
     fl.drop_stream_table("per_region", if_exists=True, cascade=True)
-    for name in ("large", "summary"):
+    for name in [s.name for s in fl.status()]:
         fl.drop_stream_table(name, if_exists=True, cascade=True)
     fl.sql("DROP TABLE orders")
 
@@ -67,6 +67,79 @@ def test_a_table_is_made_and_altered_over_one_that_is_not_folded(fl: Freshlake, 
     fl.sql("DELETE FROM orders WHERE id = 9")
     assert str(fl.refresh("late").action) == "DIFFERENTIAL"
     assert fl.verify("late").equal
+
+
+def test_a_new_table_is_loaded_from_fresh_upstreams(fl: Freshlake, chain: tuple[str, ...]) -> None:
+    """Creating, altering and replacing bring what is read up to date first, all at one point in time."""
+
+    def positions() -> set[int | None]:
+        return {s.position for s in fl.sources() if s.source == "default.orders" and s.stream_table != "summary"}
+
+    both = "SELECT l.region, l.total, o.id FROM large l JOIN orders o ON l.region = o.region"
+    late = []
+
+    def write_late(step: str) -> None:
+        if step == "committed" and not late:
+            late.append(fl.spark.sql("INSERT INTO orders VALUES (99, 'east', 1)"))
+
+    fl.sql("INSERT INTO orders VALUES (9, 'east', 100)")
+    fl._engine.observer = write_late
+    try:
+        fl.create_stream_table("late", both)
+    finally:
+        fl._engine.observer = None
+    assert late
+    assert rows(fl, "SELECT region, total, id FROM late WHERE region = 'east'") == rows(fl, "SELECT 'east', 100L, 9L")
+    assert len(positions()) == 1
+    assert {s.name: s.version for s in fl.status()} == {"per_region": 2, "large": 2, "summary": 1, "late": 1}
+    fl.alter_stream_table("late", query="SELECT region, total FROM large WHERE region = 'east'")
+    assert rows(fl, "late") == rows(fl, "SELECT 'east', 101L")
+    assert fl.verify("late").equal
+    fl.sql("INSERT INTO orders VALUES (10, 'west', 50)")
+    fl.create_or_replace_stream_table("late", f"{both} WHERE l.region = 'west'")
+    assert rows(fl, "late") == rows(fl, "SELECT 'west', 50L, 10L")
+    assert len(positions()) == 1
+    assert all_equal(fl)
+
+
+def test_only_a_new_query_refreshes_what_it_reads(fl: Freshlake, chain: tuple[str, ...]) -> None:
+    fl.sql("INSERT INTO orders VALUES (9, 'east', 100)")
+    fl.alter_stream_table("large", schedule="5m")
+    fl.create_or_replace_stream_table("summary", "SELECT count(*) AS regions, sum(total) AS total FROM large")
+    fl.create_stream_table("unborn", "SELECT region FROM per_region", initialize=False)
+    assert {s.version for s in fl.status() if s.is_populated} == {1}
+
+
+def test_a_new_table_reads_a_suspended_upstream_as_it_is(fl: Freshlake, chain: tuple[str, ...]) -> None:
+    fl.alter_stream_table("large", status="SUSPENDED")
+    fl.sql("INSERT INTO orders VALUES (9, 'east', 100)")
+    fl.create_stream_table("late", "SELECT region FROM large")
+    assert rows(fl, "late") == rows(fl, "SELECT explode(array('north', 'south', NULL))")
+    assert fl.verify("late").equal
+
+
+def test_a_new_table_over_an_upstream_that_fails_is_not_created(fl: Freshlake, chain: tuple[str, ...]) -> None:
+    fl.create_stream_table("shares", "SELECT id, 100 / (amount - 3) AS share FROM orders")
+    fl.sql("INSERT INTO orders VALUES (9, 'east', 3)")
+    with pytest.raises(e.DataError, match=r"(?i)zero"):
+        fl.create_stream_table("late", "SELECT id FROM shares")
+    assert fl._engine.catalog.find("default.late") is None
+    with pytest.raises(e.DataError, match=r"(?i)zero"):
+        fl.alter_stream_table("summary", query="SELECT id FROM shares")
+    assert rows(fl, "summary") == rows(fl, "SELECT 3L, 24L")
+    fl.drop_stream_table("shares")
+
+
+def test_a_rebuilt_upstream_changes_what_a_new_query_means(fl: Freshlake, chain: tuple[str, ...]) -> None:
+    fl.create_stream_table("everything", "SELECT * FROM orders")
+    fl.sql("ALTER TABLE orders ADD COLUMNS (note STRING)")
+    fl.create_stream_table("late", "SELECT * FROM everything")
+    assert fl.table("late").columns == ["id", "region", "amount", "note"]
+    fl.sql("ALTER TABLE orders ADD COLUMNS (more STRING)")
+    fl.alter_stream_table("summary", query="SELECT * FROM everything")
+    assert fl.table("summary").columns == ["id", "region", "amount", "note", "more"]
+    assert fl.verify("summary").equal
+    fl.drop_stream_table("everything", cascade=True)
 
 
 def test_refreshing_the_last_brings_the_whole_chain_along(fl: Freshlake, chain: tuple[str, ...]) -> None:
@@ -220,6 +293,39 @@ def test_the_log_is_cleaned_up_to_the_slowest_reader(fl: Freshlake, chain: tuple
     fl.fold("per_region")
     assert log_of(fl, "per_region").floor == 5
     fl.drop_stream_table("slow")
+
+
+def test_a_reader_between_two_folds_can_still_be_verified(fl: Freshlake, chain: tuple[str, ...]) -> None:
+    """It stands at a version that only the older base and the log after it give."""
+    fl.sql("INSERT INTO orders VALUES (100, 'north', 1)")
+    fl.create_stream_table("slow", "SELECT region, total FROM per_region")
+    assert fl._engine.catalog.get("default.per_region").version == 2
+    for i in range(2):
+        fl.sql(f"INSERT INTO orders VALUES ({101 + i}, 'north', 1)")
+        fl.refresh("summary")
+        fl.fold("per_region")
+    fl.vacuum("per_region")
+    assert log_of(fl, "per_region").floor == 1
+    assert fl.verify("slow").equal
+    assert str(fl.refresh("slow", mode="DIFFERENTIAL").action) == "DIFFERENTIAL"
+    fl.fold("per_region")
+    assert log_of(fl, "per_region").floor == 4
+    assert all_equal(fl)
+
+
+def test_verify_says_so_when_the_state_of_a_source_is_gone(fl: Freshlake, chain: tuple[str, ...]) -> None:
+    fl.sql("INSERT INTO orders VALUES (100, 'north', 1)")
+    fl.refresh("large")
+    fl.sql("INSERT INTO orders VALUES (101, 'north', 1)")
+    fl.refresh("per_region")
+    fl.fold("per_region")
+    fl._engine.layout.root(fl._engine.catalog.get("default.per_region"), 1).cleanup(3, 3)
+    with pytest.raises(e.SourceHistoryLost, match="large cannot be verified") as caught:
+        fl.verify("large")
+    assert "refresh" in str(caught.value.hint)
+    result = fl.refresh("large")
+    assert (str(result.action), result.reason) == ("FULL", "history-lost")
+    assert all_equal(fl)
 
 
 def test_a_reader_that_never_loaded_holds_nothing_back(fl: Freshlake, chain: tuple[str, ...]) -> None:

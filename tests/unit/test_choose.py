@@ -26,6 +26,7 @@ def situation(*changes: SourceChange, **other: object) -> Situation:
         not_differentiable=other.get("not_differentiable", ()),  # type: ignore[arg-type]
         changes={f"s{i}": c for i, c in enumerate(changes)},
         max_change_ratio=float(other.get("max_change_ratio", 0.15)),  # type: ignore[arg-type]
+        append_only=bool(other.get("append_only", False)),
     )
 
 
@@ -140,3 +141,21 @@ def test_every_decision_carries_what_it_was_made_from() -> None:
 def test_the_decision_says_in_words_what_was_too_much() -> None:
     detail = choose(situation(change(changed=500))).detail
     assert detail == "orders: 500 of 1000 rows changed, limit 0.15"
+
+
+@pytest.mark.parametrize(
+    ("now", "reason", "sources"),
+    [
+        (situation(INSERTS, append_only=True), None, ()),
+        (situation(change(), INSERTS), None, ()),
+        (situation(INSERTS, change(), append_only=True), "append-only-ended", ("orders",)),
+        (situation(change(ChangeKind.REPLACED), append_only=True), "source-replaced", ("orders",)),
+        (situation(change(changed=900), append_only=True), "change-ratio-exceeded", ("orders",)),
+        (situation(change(), append_only=True, is_populated=False), "first-load", ()),
+    ],
+)
+def test_a_table_is_append_only_until_a_source_does_more(
+    now: Situation, reason: str | None, sources: tuple[str, ...]
+) -> None:
+    decision = choose(now)
+    assert (decision.reason, decision.not_appended) == (reason, sources)

@@ -223,6 +223,12 @@ def test_create_passes_on_all_options(lake: Double, tmp_path: Path) -> None:
 def test_alter_passes_on_only_what_changes(lake: Double) -> None:
     assert run("alter", "revenue", "--status", "suspended") == 0
     assert lake.calls[0] == ("alter_stream_table", ("revenue",), {"status": "SUSPENDED"})
+    assert run("alter", "revenue", "--partition-by", "a", "--partition-by", "b", "--no-append-only") == 0
+    assert lake.calls[2] == (
+        "alter_stream_table",
+        ("revenue",),
+        {"partition_by": ["a", "b"], "append_only": False},
+    )
 
 
 def test_validate_says_why_not(lake: Double, capsys: pytest.CaptureFixture[str]) -> None:

@@ -75,6 +75,7 @@ from freshlake.statements import (
         ("ALTER STREAM TABLE t SUSPEND", SuspendStreamTable("t")),
         ("ALTER STREAM TABLE t RESUME", ResumeStreamTable("t")),
         ("DROP STREAM TABLE t", DropStreamTable("t")),
+        ("DROP STREAM TABLE IF EXISTS t CASCADE", DropStreamTable("t", if_exists=True, cascade=True)),
         ("DROP STREAM TABLE IF EXISTS s.t;;", DropStreamTable("s.t", if_exists=True)),
         ("REFRESH STREAM TABLE t", RefreshStreamTable("t")),
         ("REFRESH STREAM TABLE t FULL", RefreshStreamTable("t", full=True)),

@@ -33,6 +33,12 @@ class Existing(StrEnum):
 
 Schedule = Annotated[str | None, typer.Option(help="How fresh: 30s, 5m, 1h, a cron expression, or calculated.")]
 ModeOption = Annotated[RefreshMode | None, typer.Option("--mode", case_sensitive=False, help="How it is refreshed.")]
+PartitionOption = Annotated[
+    list[str] | None, typer.Option(help="A column that the files are partitioned by; may be repeated.")
+]
+AppendOption = Annotated[
+    bool | None, typer.Option("--append-only/--no-append-only", help="Whether rows of its sources are only added.")
+]
 FoldOption = Annotated[FoldPolicy | None, typer.Option("--fold", case_sensitive=False, help="When the log is folded.")]
 
 
@@ -45,10 +51,8 @@ def create(
     schedule: Schedule = None,
     mode: ModeOption = None,
     fold: FoldOption = None,
-    partition_by: Annotated[
-        list[str] | None, typer.Option(help="Recorded, without effect yet; may be repeated.")
-    ] = None,
-    append_only: Annotated[bool, typer.Option("--append-only", help="Recorded, without effect yet.")] = False,
+    partition_by: PartitionOption = None,
+    append_only: AppendOption = None,
     empty: Annotated[bool, typer.Option("--empty", help="Create without data; the first refresh loads it.")] = False,
     existing: Annotated[Existing, typer.Option(case_sensitive=False, help="When the name is taken.")] = Existing.ERROR,
 ) -> None:
@@ -60,7 +64,7 @@ def create(
         refresh_mode=mode,
         fold_policy=fold,
         partition_by=partition_by,
-        append_only=append_only or None,
+        append_only=append_only,
         initialize=False if empty else None,
     )
     with run.open(create=True) as fl:
@@ -84,14 +88,22 @@ def alter(
     mode: ModeOption = None,
     status: Annotated[Wanted | None, typer.Option(case_sensitive=False, help="Pause or continue it.")] = None,
     fold: FoldOption = None,
+    partition_by: PartitionOption = None,
+    append_only: AppendOption = None,
 ) -> None:
-    """Change the query, schedule, mode, status or fold policy of a stream table."""
+    """Change the query or options of a stream table."""
     run = invocation(context)
     changes = _given(
-        query=one_query(query, file, function), schedule=schedule, refresh_mode=mode, status=status, fold_policy=fold
+        query=one_query(query, file, function),
+        schedule=schedule,
+        refresh_mode=mode,
+        status=status,
+        fold_policy=fold,
+        partition_by=partition_by,
+        append_only=append_only,
     )
     if not changes:
-        raise typer.BadParameter("nothing to change: give a query, --schedule, --mode, --status or --fold")
+        raise typer.BadParameter("nothing to change: give a query or an option")
     with run.open() as fl:
         with run.terminal.working(f"altering {name}"):
             fl.alter_stream_table(name, **changes)
@@ -102,12 +114,13 @@ def drop(
     context: typer.Context,
     names: Annotated[list[str], typer.Argument(help="Names of stream tables.")],
     cascade: Annotated[bool, typer.Option("--cascade", help="Also the stream tables that read them.")] = False,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="A missing one is no error.")] = False,
 ) -> None:
     """Drop stream tables and their data."""
     run = invocation(context)
     with run.open() as fl:
         for name in names:
-            fl.drop_stream_table(name, cascade=cascade)
+            fl.drop_stream_table(name, if_exists=if_exists, cascade=cascade)
     if run.terminal.as_json:
         run.terminal.data({"dropped": names})
     else:

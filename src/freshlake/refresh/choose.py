@@ -40,6 +40,7 @@ class Situation:
     not_differentiable: tuple[Reason, ...]
     changes: Mapping[str, SourceChange]
     max_change_ratio: float
+    append_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,12 +49,23 @@ class Decision:
     reason: str | None = None
     detail: str | None = None
     inputs: Mapping[str, Any] = field(default_factory=dict)
+    not_appended: tuple[str, ...] = ()
+    """Sources of a table declared append-only that did more than insert: it is an ordinary table from now on."""
 
 
 def choose(now: Situation) -> Decision:
     """Every decision carries the inputs it was made from."""
     action, reason, detail = _choose(now)
-    return Decision(action, reason, detail, _inputs(now))
+    others = _not_appended(now)
+    if others and reason is None:
+        reason, detail = "append-only-ended", f"{', '.join(others)}: rows were updated or deleted"
+    return Decision(action, reason, detail, _inputs(now), others)
+
+
+def _not_appended(now: Situation) -> tuple[str, ...]:
+    if not (now.append_only and now.is_populated):
+        return ()
+    return tuple(c.name for c in now.changes.values() if c.kind in (ChangeKind.MUTATING, ChangeKind.REPLACED))
 
 
 def _choose(now: Situation) -> tuple[Action, str | None, str | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
 import time
@@ -44,6 +45,8 @@ from freshlake.sources.current_time import TimeSource
 from freshlake.sources.delta import delta_source
 from freshlake.sources.protocol import ChangeKind, Position, Source, Triage
 from freshlake.sources.stream_table import StreamTableSource
+
+_log = logging.getLogger("freshlake")
 
 Pins = Mapping[str, Position]
 """Heads of plain sources taken once for a whole round, so that all tables of the round read one point in time."""
@@ -151,7 +154,8 @@ class Engine:
             frontier = commit.frontier(heads, at)
             if self.catalog.record_no_data(table, frontier=frontier, data_timestamp=at, started_at=at) is not None:
                 took = (time.perf_counter() - started) * 1000
-                return RefreshResult(str(table.full_name), Action.NO_DATA, None, 0, 0, took, frontier, table.version)
+                name, action = str(table.full_name), Action.NO_DATA
+                return RefreshResult(name, action, None, 0, 0, took, frontier, table.version, rows_updated=0)
         return _Refresh(self, table.id, heads, requested, started).run()
 
     def _require_rules(self, table: StreamTable) -> None:
@@ -316,6 +320,7 @@ class _Refresh:
             not_differentiable=compiled.reasons,
             changes=changes,
             max_change_ratio=engine.settings.differential_max_change_ratio,
+            append_only=table.append_only,
         )
         return situation, spans, compiled
 
@@ -355,10 +360,18 @@ class _Refresh:
     ) -> tuple[commit.Done, Decision]:
         definition = definition_of(table)
         work = commit.Work(self.engine, table, lease, refresh_id, decision, spans, compiled, definition, self._mark)
+        if decision.not_appended:
+            _log.warning(
+                "%s is no longer append-only: rows of %s were updated or deleted",
+                table.full_name.short,
+                ", ".join(decision.not_appended),
+            )
+            work = replace(work, changes={"append_only": False})
         if decision.action is Action.REINITIALIZE or not table.is_populated:
             # the query may mean something else than when it was last compiled
             edges = edges_of(self.engine.catalog, compiled)
-            return replace(work, changes=commit.meaning(compiled), edges=edges).perform(), decision
+            changes = {**work.changes, **commit.meaning(compiled)}
+            return replace(work, changes=changes, edges=edges).perform(), decision
         if decision.action is not Action.DIFFERENTIAL:
             return work.perform(), decision
         try:
@@ -369,5 +382,5 @@ class _Refresh:
                 raise
             code = "delta-evaluation-error" if isinstance(error, DataError) else "history-lost"
             code = error.code if isinstance(error, RecursionLimit) else code
-            again = Decision(Action.FULL, code, error.message, decision.inputs)
+            again = replace(decision, action=Action.FULL, reason=code, detail=error.message)
             return replace(work, decision=again).perform(), again

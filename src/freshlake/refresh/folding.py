@@ -89,15 +89,25 @@ def _fold_nodes(engine: Engine, table: StreamTable, lease: Lease) -> tuple[int, 
 
 
 def _cleanup(engine: Engine, table: StreamTable) -> None:
-    """Drop log versions that are folded and that every reader of this table has consumed."""
-    slowest = engine.catalog.minimum_consumer_version(table.id, table.generation)
-    kept = table.published_version if slowest is None else min(slowest, table.published_version)
-    keep_after = min(kept, _retained(engine, table))
+    """Drop log versions that are folded, and that no reader of this table needs for its changes or its old state."""
+    keep_after = min(oldest_fold(engine, table), _retained(engine, table))
     for node_id, node in stored_nodes(engine, table, engine.compiled(table)).items():
         assert node.fold is not None
         after = keep_after if node_id == ROOT else node.version
         engine.reached(f"cleanup {node_id or 'root'}")
         node.table.cleanup(min(after, node.fold.folded_version), node.fold.folded_version)
+
+
+def oldest_fold(engine: Engine, table: StreamTable) -> int:
+    """The version up to which the oldest base in use is folded.
+
+    A consumer reads the state it stands at (before-states of joins, verify) as a base plus the log after it, so both
+    stay until the slowest consumer has passed them.
+    """
+    slowest = engine.catalog.minimum_consumer_version(table.id, table.generation)
+    oldest = table.published_version if slowest is None else min(slowest, table.published_version)
+    fold = engine.catalog.newest_fold(table.id, generation=table.generation, upto=oldest)
+    return 0 if fold is None else fold.folded_version
 
 
 def _retained(engine: Engine, table: StreamTable) -> int:

@@ -14,7 +14,7 @@ from freshlake.compiler.emit import emit, leaf_key
 from freshlake.compiler.openness import openness
 from freshlake.compiler.walk import nodes as walk
 from freshlake.compiler.walk import transform
-from freshlake.errors import StreamTableNotPopulated
+from freshlake.errors import SourceHistoryLost, StreamTableNotPopulated
 from freshlake.refresh.compare import Difference, compare, same_small
 from freshlake.refresh.inputs import SMALL_ROWS, SourceSpan, are_small
 from freshlake.refresh.result import Verification
@@ -35,6 +35,19 @@ def verify(engine: Engine, table: StreamTable) -> Verification:
         raise StreamTableNotPopulated(
             f"stream table {table.full_name.short} has not been loaded yet", hint="refresh it first"
         )
+    try:
+        return _verify(engine, table)
+    except SourceHistoryLost as error:
+        raise SourceHistoryLost(
+            f"stream table {table.full_name.short} cannot be verified: a source no longer keeps the state it was "
+            "refreshed from",
+            detail=f"{error.message}: {error.detail}" if error.detail else error.message,
+            hint="refresh it, then verify it again",
+        ) from error
+
+
+def _verify(engine: Engine, table: StreamTable) -> Verification:
+    assert table.frontier is not None
     compiled = engine.compiled(table)
     small = is_small(engine, table)
     engine.worker.size_for(small)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame, SparkSession
 
 from freshlake.errors import InvalidArgument
+from freshlake.service.options import LATER, NAMES
 from freshlake.statements import values as s
 from freshlake.statements.parse import parse_statement
 
@@ -29,8 +30,8 @@ def _run(fl: Freshlake, statement: Any) -> Iterable[Any]:
     match statement:
         case s.CreateStreamTable():
             return [_create(fl, statement)]
-        case s.DropStreamTable(name, if_exists):
-            fl.drop_stream_table(name, if_exists=if_exists)
+        case s.DropStreamTable(name, if_exists, cascade):
+            fl.drop_stream_table(name, if_exists=if_exists, cascade=cascade)
             return []
         case s.RefreshStreamTable(name, full):
             return [fl.refresh(name, mode="FULL" if full else None)]
@@ -90,15 +91,13 @@ def _create(fl: Freshlake, statement: s.CreateStreamTable) -> dict[str, Any]:
     return _done(fl.create_stream_table(statement.name, statement.query, **options))
 
 
-def _options(options: tuple[tuple[str, str], ...]) -> dict[str, str]:
-    known = {"schedule", "refresh_mode", "status", "fold_policy"}
-    given = dict(options)
-    for name in given:
-        if name not in known:
+def _options(options: tuple[tuple[str, str], ...]) -> dict[str, Any]:
+    for name, _ in options:
+        if name not in NAMES and name not in LATER:
             raise InvalidArgument(
-                f"'{name}' is not a property of a stream table", hint=f"use {', '.join(sorted(known))}"
+                f"'{name}' is not a property of a stream table", hint=f"use {', '.join(sorted(NAMES))}"
             )
-    return given
+    return dict(options)
 
 
 def _done(table: Any) -> dict[str, Any]:

@@ -9,14 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
-from freshlake.catalog.enums import Action, FoldPolicy, RefreshMode, Status
+from freshlake.catalog.enums import Action, RefreshMode
 from freshlake.catalog.names import TableName
 from freshlake.catalog.records import Dependency, NewStreamTable, StreamTable
 from freshlake.compiler.compile import CompiledQuery
 from freshlake.errors import (
     AlreadyExists,
     FreshlakeError,
-    InvalidArgument,
     StreamTableInUse,
     TableNotFound,
 )
@@ -24,13 +23,14 @@ from freshlake.refresh import commit
 from freshlake.refresh.choose import Decision
 from freshlake.refresh.definition import Builder, Definition, define
 from freshlake.refresh.edges import check_acyclic, edges_of, graph
-from freshlake.refresh.engine import Engine, require_differential
+from freshlake.refresh.engine import Engine, Pins, definition_of, require_differential
 from freshlake.refresh.recover import Heartbeat, adopt
 from freshlake.refresh.spark_errors import translated
 from freshlake.refresh.worker import pinned_settings
-from freshlake.schedule.expression import parse_schedule
 from freshlake.schedule.graph import Graph
 from freshlake.service.names import Names
+from freshlake.service.options import DEFAULTS, checked, partition_columns
+from freshlake.service.rounds import Rounds
 from freshlake.storage.table import ChangeLogged
 
 _log = logging.getLogger("freshlake")
@@ -40,48 +40,28 @@ _log = logging.getLogger("freshlake")
 class Tables:
     engine: Engine
     names: Names
+    rounds: Rounds
 
     # Create ----------------------------------------------------------------------------------------------------------
 
     def create(
-        self,
-        name: str,
-        query: str | Builder,
-        *,
-        schedule: str | None,
-        refresh_mode: str | None,
-        initialize: bool,
-        append_only: bool,
-        partition_by: Sequence[str] | None,
-        fold_policy: str | None,
+        self, name: str, query: str | Builder, *, initialize: bool = True, options: Mapping[str, Any]
     ) -> StreamTable:
         """Everything is checked before anything is made; a failure on the way leaves nothing behind."""
         target = self._name(name)
         self._check_free(target)
-        mode = RefreshMode.parse(refresh_mode or "AUTO")
-        policy = FoldPolicy.parse(fold_policy or "auto")
-        declared = self.schedule(schedule)
+        wanted = self._wanted(options)
         definition = self.define(query)
         settings = pinned_settings(self.engine.spark)
-        compiled = self.engine.compile(definition, settings)
-        self._check_mode(target, mode, compiled)
-        edges = edges_of(self.engine.catalog, compiled)
-        check_acyclic(self.engine.catalog, target, edges)
+        compiled, edges = self._feasible(target, definition, settings, wanted["refresh_mode"])
+        wanted["partition_by"] = partition_columns(wanted["partition_by"], compiled)
         self._warn(target, definition)
         new = NewStreamTable(
             name=target,
             storage_id=f"{target.name}-{uuid4().hex[:8]}",
-            original_query=definition.text,
-            defining_query=definition.text,
-            definition_kind=definition.kind,
-            definition_reference=definition.reference,
-            schedule=declared,
-            effective_schedule=declared,
-            refresh_mode=mode,
-            fold_policy=policy,
-            append_only=append_only,
-            partition_by=self._partitions(partition_by, compiled),
             session_settings=settings,
+            **_columns(definition),
+            **wanted,
             **commit.meaning(compiled),
         )
         with self.engine.catalog.transaction():
@@ -89,10 +69,11 @@ class Tables:
             self.engine.catalog.replace_dependencies(table.id, edges)
         try:
             if initialize:
-                self._populate(table)
+                self._populate(table, edges)
             else:
                 # empty storage, so that other definitions can name the table before it is loaded
-                ChangeLogged.create(self.engine.layout.root(table, 1).path, commit.stored_schema(compiled.root))
+                path, schema = self.engine.layout.root(table, 1).path, commit.stored_schema(compiled.root)
+                ChangeLogged.create(path, schema, partition_by=table.partition_by)
                 self.names.show(table)
         except BaseException:
             self._remove(self.engine.catalog.get_by_id(table.id))
@@ -100,27 +81,22 @@ class Tables:
         self.engine.ddl += 1
         return self.engine.catalog.get_by_id(table.id)
 
-    def _populate(self, table: StreamTable) -> None:
-        self.refresh_upstreams(table)
-        self.engine.refresh(self.engine.catalog.get_by_id(table.id), {})
+    def _populate(self, table: StreamTable, edges: Sequence[Dependency]) -> None:
+        """Load it from stream tables that are up to date, all at one point in time."""
+        pins = self.rounds.prepare(table, edges)
+        self.engine.refresh(self.engine.catalog.get_by_id(table.id), pins)
         self.names.show(self.engine.catalog.get_by_id(table.id))
-
-    def refresh_upstreams(self, table: StreamTable) -> None:
-        """A stream table that reads an unloaded one loads it first."""
-        for edge in self.engine.catalog.dependencies(table.id):
-            if edge.stream_table_id is not None:
-                upstream = self.engine.catalog.get_by_id(edge.stream_table_id)
-                if not upstream.is_populated:
-                    self.refresh_upstreams(upstream)
-                    self.engine.refresh(upstream, {})
 
     def define(self, query: str | Builder) -> Definition:
         return define(query)
 
-    def schedule(self, text: str | None) -> str | None:
-        """Checked and normalised; None means calculated from the readers."""
-        parsed = parse_schedule(text, floor_seconds=self.engine.settings.min_schedule_seconds)
-        return None if text is None or str(parsed).lower() == "calculated" else str(parsed)
+    def _checked(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        return checked(options, floor_seconds=self.engine.settings.min_schedule_seconds)
+
+    def _wanted(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """All options of a new definition, those that are not given by their defaults."""
+        given = {name: value for name, value in options.items() if value is not None}
+        return self._checked({**DEFAULTS, **given})
 
     def _name(self, name: str) -> TableName:
         return TableName.parse(name, self.engine.spark.catalog.currentDatabase())
@@ -139,22 +115,8 @@ class Tables:
         if self.engine.spark.catalog.tableExists(str(target)):
             raise AlreadyExists(f"a table or view named {target.short} already exists", hint="choose another name")
 
-    def _check_mode(self, target: TableName, mode: RefreshMode, compiled: CompiledQuery) -> None:
-        if mode is RefreshMode.DIFFERENTIAL:
-            require_differential(compiled, target)
-
     def graph(self) -> Graph:
         return graph(self.engine.catalog)
-
-    def _partitions(self, names: Sequence[str] | None, compiled: CompiledQuery) -> tuple[str, ...]:
-        known = {c.label.lower() for c in compiled.output}
-        for name in names or ():
-            if name.lower() not in known:
-                raise InvalidArgument(
-                    f"partition column {name} is not in the query's output",
-                    hint=f"use one of {', '.join(sorted(known))}",
-                )
-        return tuple(names or ())
 
     def _warn(self, target: TableName, definition: Definition) -> None:
         import re
@@ -164,49 +126,68 @@ class Tables:
 
     # Alter -----------------------------------------------------------------------------------------------------------
 
-    def alter(self, name: str, *, query: str | Builder | None, **changes: Any) -> StreamTable:
-        """Everything is checked before anything changes; a new query is loaded aside and swapped in at once."""
+    def alter(self, name: str, *, query: str | Builder | None, options: Mapping[str, Any]) -> StreamTable:
+        """Everything is checked before anything changes; a new query or layout is loaded aside and swapped in."""
         table = self.engine.catalog.get(self._name(name))
-        fields = self._checked(changes)
-        mode = fields.get("refresh_mode", table.refresh_mode)
-        definition = self.define(query) if query is not None else None
-        if definition is None:
-            if mode is not table.refresh_mode:
-                self._check_mode(table.full_name, mode, self.engine.compiled(table))
+        fields = self._checked(options)
+        if query is None and not self._moves(table, fields):
+            self._check_in_place(table, fields)
             return self.engine.catalog.update(table.id, **fields) if fields else table
-        compiled = self.engine.compile(definition, table.session_settings)
-        self._check_mode(table.full_name, mode, compiled)
+        definition = self.define(query) if query is not None else definition_of(table)
+        mode = fields.get("refresh_mode", table.refresh_mode)
+        compiled, edges = self._feasible(table.full_name, definition, table.session_settings, mode)
+        fields["partition_by"] = partition_columns(fields.get("partition_by", table.partition_by), compiled)
+        self._warn(table.full_name, definition)
+        pins: Pins = {}
+        if any(edge.stream_table_id is not None for edge in edges):
+            pins = self.rounds.prepare(table, edges)
+            # an upstream that was rebuilt may give the query another meaning
+            compiled, edges = self._feasible(table.full_name, definition, table.session_settings, mode)
+        self._warn_of_types(table, compiled)
+        fields |= commit.meaning(compiled)
+        if query is None:
+            return self._rebuild(table, definition, compiled, edges, pins, fields, "partitions-altered")
+        return self._rebuild(table, definition, compiled, edges, pins, fields | _columns(definition), "query-altered")
+
+    def _warn_of_types(self, table: StreamTable, compiled: CompiledQuery) -> None:
+        before = {field["name"]: field["type"] for field in (table.output_schema or {}).get("fields", ())}
+        for field in commit.output_schema(compiled.root)["fields"]:
+            if before.get(field["name"], field["type"]) != field["type"]:
+                _log.warning("%s: column %s changes its type", table.full_name.short, field["name"])
+
+    def _moves(self, table: StreamTable, fields: Mapping[str, Any]) -> bool:
+        """Whether stored rows must be laid out anew."""
+        wanted = fields.get("partition_by", table.partition_by)
+        return table.is_populated and _folded(wanted) != _folded(table.partition_by)
+
+    def _check_in_place(self, table: StreamTable, fields: dict[str, Any]) -> None:
+        """What needs no new load still has to go together with the query."""
+        mode = fields.get("refresh_mode")
+        if mode is RefreshMode.DIFFERENTIAL and mode is not table.refresh_mode:
+            require_differential(self.engine.compiled(table), table.full_name)
+        if "partition_by" in fields:
+            fields["partition_by"] = partition_columns(fields["partition_by"], self.engine.compiled(table))
+
+    def _feasible(
+        self, target: TableName, definition: Definition, settings: Mapping[str, Any], mode: RefreshMode
+    ) -> tuple[CompiledQuery, tuple[Dependency, ...]]:
+        """What a definition compiles to and reads; refused if that does not go together with the mode or the graph."""
+        compiled = self.engine.compile(definition, settings)
+        if mode is RefreshMode.DIFFERENTIAL:
+            require_differential(compiled, target)
         edges = edges_of(self.engine.catalog, compiled)
-        check_acyclic(self.engine.catalog, table.full_name, edges)
-        return self._redefine(table, definition, compiled, edges, fields)
+        check_acyclic(self.engine.catalog, target, edges)
+        return compiled, edges
 
-    def _checked(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        fields: dict[str, Any] = {}
-        if changes.get("schedule") is not None:
-            fields["schedule"] = fields["effective_schedule"] = self.schedule(changes["schedule"])
-        if changes.get("refresh_mode") is not None:
-            fields["refresh_mode"] = RefreshMode.parse(changes["refresh_mode"])
-        if changes.get("fold_policy") is not None:
-            fields["fold_policy"] = FoldPolicy.parse(changes["fold_policy"])
-        if changes.get("status") is not None:
-            fields |= self._status(changes["status"])
-        return fields
-
-    def _status(self, status: str) -> dict[str, Any]:
-        word = status.strip().upper()
-        if word == Status.ACTIVE:
-            return {"status": Status.ACTIVE, "consecutive_errors": 0}
-        if word == Status.SUSPENDED:
-            return {"status": Status.SUSPENDED}
-        raise InvalidArgument(f"'{status}' is not a status that can be set", hint="use ACTIVE or SUSPENDED")
-
-    def _redefine(
+    def _rebuild(
         self,
         table: StreamTable,
         definition: Definition,
         compiled: CompiledQuery,
         edges: tuple[Dependency, ...],
-        fields: dict[str, Any],
+        pins: Pins,
+        changes: Mapping[str, Any],
+        reason: str,
     ) -> StreamTable:
         engine = self.engine
         lease = engine.catalog.acquire_lease(table.id, engine.settings.lease_seconds)
@@ -215,16 +196,8 @@ class Tables:
                 current = adopt(engine, engine.catalog.get_by_id(table.id), lease)
                 refresh = engine.catalog.begin_refresh(lease)
                 sources = {e.source_key: engine.source(e) for e in edges}
-                heads = {key: source.head() for key, source in sources.items()}
-                spans = commit.spans(replace(current, frontier=None), sources, heads)
-                changes = fields | {
-                    "original_query": definition.text,
-                    "defining_query": definition.text,
-                    "definition_kind": definition.kind,
-                    "definition_reference": definition.reference,
-                    **commit.meaning(compiled),
-                }
-                decision = Decision(Action.REINITIALIZE, "query-altered", None, {"sources": {}})
+                spans = commit.spans(replace(current, frontier=None), sources, engine.heads(edges, pins))
+                decision = Decision(Action.REINITIALIZE, reason, None, {"sources": {}})
                 work = commit.Work(
                     engine,
                     current,
@@ -259,26 +232,24 @@ class Tables:
         self.names.show(after)
         return after
 
-    def replace(self, name: str, query: str | Builder, options: Mapping[str, Any]) -> StreamTable:
+    def replace(
+        self, name: str, query: str | Builder, *, initialize: bool = True, options: Mapping[str, Any]
+    ) -> StreamTable:
         """Absent: create. Identical: nothing. Other settings: changed in place. Another query: loaded, then swapped."""
         found = self.engine.catalog.find(self._name(name))
         if found is None:
-            return self.create(name, query, **options)
+            return self.create(name, query, initialize=initialize, options=options)
         definition = self.define(query)
         compiled = self.engine.compile(definition, found.session_settings)
         same = compiled.fingerprint == found.fingerprint and definition.reference == found.definition_reference
-        schedule = options["schedule"] if options["schedule"] is not None else "calculated"
-        wanted = {
-            "schedule": schedule,
-            "refresh_mode": options["refresh_mode"] or "AUTO",
-            "fold_policy": options["fold_policy"] or "auto",
-        }
-        fields = self._checked(wanted)
-        differing = {k: v for k, v in fields.items() if getattr(found, k) != v}
+        wanted = self._wanted(options)
+        wanted["partition_by"] = partition_columns(wanted["partition_by"], compiled)
+        differing = [n for n in DEFAULTS if getattr(found, n) != wanted[n]]
         if same and not differing:
             _log.info("stream table %s is up to date", found.full_name.short)
             return found
-        return self.alter(name, query=None if same else query, **{k: v for k, v in wanted.items() if k in differing})
+        changes = {n: options.get(n) if options.get(n) is not None else DEFAULTS[n] for n in differing}
+        return self.alter(name, query=None if same else query, options=changes)
 
     # Drop ------------------------------------------------------------------------------------------------------------
 
@@ -307,3 +278,16 @@ class Tables:
         self.engine.forget(table)
         self.engine.ddl += 1
         shutil.rmtree(self.engine.layout.folder(table.storage_id), ignore_errors=True)
+
+
+def _columns(definition: Definition) -> dict[str, Any]:
+    return {
+        "original_query": definition.text,
+        "defining_query": definition.text,
+        "definition_kind": definition.kind,
+        "definition_reference": definition.reference,
+    }
+
+
+def _folded(names: Sequence[str]) -> list[str]:
+    return [name.lower() for name in names]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -10,7 +11,7 @@ from pyspark.sql.types import StructField, StructType
 
 from freshlake.catalog.records import StreamTable
 from freshlake.catalog.store import Catalog
-from freshlake.errors import NotFound, SourceDropped, StreamTableNotPopulated
+from freshlake.errors import NotFound, SourceDropped, SourceHistoryLost, StorageMissing, StreamTableNotPopulated
 from freshlake.sources.protocol import ChangeKind, Position, SourceKind, Triage
 from freshlake.storage.log import Log
 from freshlake.storage.relation import WEIGHT, Relation, local_frame
@@ -85,7 +86,8 @@ class StreamTableSource:
         storage = self.storage(table, generation)
         fold = self._fold(table, generation, at.version)
         wanted = _logical(storage, columns) if columns is not None else self.schema(at).names
-        return storage.read(spark, at.version, fold, columns=wanted, keys=keys)
+        with _kept(table):
+            return storage.read(spark, at.version, fold, columns=wanted, keys=keys)
 
     def lookup(
         self, spark: SparkSession, at: Position, columns: Sequence[str], keys: Sequence[KeyFilter]
@@ -93,7 +95,8 @@ class StreamTableSource:
         table, generation = self._table(), _generation(at)
         storage = self.storage(table, generation)
         wanted = _logical(storage, columns)
-        rows = storage.lookup(spark, at.version, self._fold(table, generation, at.version), wanted, keys)
+        with _kept(table):
+            rows = storage.lookup(spark, at.version, self._fold(table, generation, at.version), wanted, keys)
         if rows is None:
             return None
         known = {field.name: field for field in storage.schema}
@@ -111,8 +114,19 @@ class StreamTableSource:
         table = self._table()
         storage = self.storage(table, _generation(end))
         wanted = _logical(storage, columns) if columns is not None else self.schema(end).names
-        change = storage.changes(spark, start.version, end.version, columns=wanted)
+        with _kept(table):
+            change = storage.changes(spark, start.version, end.version, columns=wanted)
         return change if columns is None else _renamed(change, columns)
+
+
+@contextmanager
+def _kept(table: StreamTable) -> Iterator[None]:
+    """What is no longer kept of an upstream is lost history, as of any other source."""
+    try:
+        yield
+    except StorageMissing as error:
+        message = f"an earlier state of stream table {table.full_name.short} is no longer kept"
+        raise SourceHistoryLost(message, detail=error.message) from error
 
 
 def _logical(storage: ChangeLogged, columns: Sequence[str]) -> list[str]:

@@ -163,7 +163,7 @@ def _value(cursor: Cursor) -> str:
 def _drop(cursor: Cursor) -> DropStreamTable:
     cursor.expect("TABLE")
     if_exists = cursor.accept("IF", "EXISTS")
-    return DropStreamTable(cursor.table_name(), if_exists)
+    return DropStreamTable(cursor.table_name(), if_exists, cursor.accept("CASCADE"))
 
 
 def _refresh(cursor: Cursor) -> RefreshStreamTable:

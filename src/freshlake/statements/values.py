@@ -75,6 +75,7 @@ class DropStreamTable:
 
     name: str
     if_exists: bool = False
+    cascade: bool = False
 
 
 @dataclass(frozen=True)

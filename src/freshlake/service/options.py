@@ -1,0 +1,103 @@
+"""Options of a stream table: what the user gave, checked and as the catalog keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from freshlake.catalog.enums import FoldPolicy, RefreshMode, Status
+from freshlake.compiler.compile import CompiledQuery
+from freshlake.errors import InvalidArgument, Unsupported
+from freshlake.refresh.commit import stored_schema
+from freshlake.schedule.expression import parse_schedule
+from freshlake.storage.layout import stored_schema as as_stored
+from freshlake.storage.partitions import check_partitions
+from freshlake.storage.read import stored_columns
+
+DEFAULTS: Mapping[str, Any] = {
+    "schedule": "calculated",
+    "refresh_mode": RefreshMode.AUTO,
+    "fold_policy": FoldPolicy.AUTO,
+    "append_only": False,
+    "partition_by": (),
+}
+"""What an option means that is not given when a table is created or replaced."""
+
+NAMES = (*DEFAULTS, "status")
+
+LATER: Mapping[str, str] = {
+    "cdc_mode": "sources are Delta tables and stream tables, whose changes are read from their own logs",
+    "diamond_consistency": "refresh_all reads one point in time; tables are published one by one",
+    "diamond_schedule_policy": "there is no scheduler yet: refresh_all refreshes everything in dependency order",
+    "tier": "there is no scheduler yet: suspend a table that should rest",
+}
+"""Options of releases to come, and what holds until then."""
+
+
+def refuse_later(call: str, options: Mapping[str, Any]) -> None:
+    """An option that would have no effect is not accepted; one that no release has is a mistake in the call."""
+    for name, value in options.items():
+        if name not in LATER:
+            raise InvalidArgument(f"{call} has no option {name}", hint=f"its options are {', '.join(NAMES)}")
+        if value is not None:
+            raise Unsupported(f"the option {name} is not supported yet", hint=LATER[name])
+
+
+def checked(given: Mapping[str, Any], *, floor_seconds: int) -> dict[str, Any]:
+    """The columns of the catalog for the options that are given; None means not given."""
+    columns: dict[str, Any] = {}
+    for name, value in given.items():
+        if value is not None:
+            columns |= _READERS[name](value, floor_seconds)
+    return columns
+
+
+def partition_columns(names: Sequence[str], compiled: CompiledQuery) -> tuple[str, ...]:
+    """Partition columns as the query spells them; raises where its result cannot be partitioned so."""
+    labels = {column.field.lower(): column.field for column in compiled.root.visible}
+    for name in names:
+        if name.lower() not in labels:
+            raise InvalidArgument(
+                f"partition column {name} is not in the query's output", hint=f"use one of {', '.join(sorted(labels))}"
+            )
+    found = tuple(dict.fromkeys(labels[name.lower()] for name in names))
+    stored = as_stored(stored_schema(compiled.root))
+    check_partitions(stored, stored_columns(stored, found))
+    return found
+
+
+def _schedule(text: str, floor_seconds: int) -> dict[str, Any]:
+    parsed = parse_schedule(text, floor_seconds=floor_seconds)
+    kept = None if str(parsed).lower() == "calculated" else str(parsed)
+    return {"schedule": kept, "effective_schedule": kept}
+
+
+def _status(text: str, _: int) -> dict[str, Any]:
+    word = text.strip().upper()
+    if word == Status.ACTIVE:
+        return {"status": Status.ACTIVE, "consecutive_errors": 0}
+    if word == Status.SUSPENDED:
+        return {"status": Status.SUSPENDED}
+    raise InvalidArgument(f"'{text}' is not a status that can be set", hint="use ACTIVE or SUSPENDED")
+
+
+def _append_only(value: bool | str, _: int) -> dict[str, Any]:
+    words = {"true": True, "false": False}
+    if str(value).lower() not in words:
+        raise InvalidArgument(f"append_only cannot be '{value}'", hint="use true or false")
+    return {"append_only": words[str(value).lower()]}
+
+
+def _partition_by(value: Sequence[str] | str, _: int) -> dict[str, Any]:
+    names = value.split(",") if isinstance(value, str) else value
+    return {"partition_by": tuple(name.strip() for name in names if name.strip())}
+
+
+_READERS = {
+    "schedule": _schedule,
+    "refresh_mode": lambda text, _: {"refresh_mode": RefreshMode.parse(text)},
+    "fold_policy": lambda text, _: {"fold_policy": FoldPolicy.parse(text)},
+    "status": _status,
+    "append_only": _append_only,
+    "partition_by": _partition_by,
+}
