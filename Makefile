@@ -16,6 +16,7 @@ demo: setup ## a small shop with live stream tables, in under three minutes
 	@.venv/bin/freshlake demo
 
 test: setup ## everything CI checks: lint, types, import rules, tests
+	@scripts/postgres.sh
 	@$(MAKE) --no-print-directory lint types imports pytest
 
 lint: ## ruff: rules and formatting

@@ -1,7 +1,9 @@
 """Every error a user can meet, in one tree: code, message, detail, hint.
 
-`message` names the object and what went wrong, `detail` says why, `hint` is an action. Families decide what a caller
-does next: a UserError is never retried, a SourceError may need a reinitialisation, a SystemFailure may pass by itself.
+`message` names the object and what went wrong, `detail` says why, `hint` is an action. A refused query also has its
+`construct`, and the `position` (line, column) of it in the query's text when that is known. Families decide what a
+caller does next: a UserError is never retried, a SourceError may need a reinitialisation, a SystemFailure may pass by
+itself.
 """
 
 from __future__ import annotations
@@ -15,23 +17,45 @@ class FreshlakeError(Exception):
     code: ClassVar[str] = "freshlake-error"
     default_hint: ClassVar[str | None] = None
 
-    def __init__(self, message: str, *, detail: str | None = None, hint: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        detail: str | None = None,
+        hint: str | None = None,
+        construct: str | None = None,
+        position: tuple[int, int] | None = None,
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.detail = detail
         self.hint = hint if hint is not None else self.default_hint
+        self.construct = construct
+        self.position = position
 
     def __str__(self) -> str:
         lines = [self.message]
+        if self.position:
+            lines.append(f"at: line {self.position[0]}, column {self.position[1]} of the query")
         if self.detail:
             lines.append(f"detail: {self.detail}")
         if self.hint:
             lines.append(f"hint: {self.hint}")
         return "\n".join(lines)
 
-    def to_dict(self) -> dict[str, str | None]:
+    def to_dict(self) -> dict[str, object]:
         """The error as plain data, for JSON output and history records."""
-        return {"code": self.code, "message": self.message, "detail": self.detail, "hint": self.hint}
+        plain: dict[str, object] = {
+            "code": self.code,
+            "message": self.message,
+            "detail": self.detail,
+            "hint": self.hint,
+        }
+        if self.construct:
+            plain["construct"] = self.construct
+        if self.position:
+            plain["position"] = {"line": self.position[0], "column": self.position[1]}
+        return plain
 
 
 class UserError(FreshlakeError):
@@ -106,6 +130,46 @@ class UnsupportedWindowInExpression(UnsupportedQuery):
 
     code = "unsupported-window-in-expression"
     default_hint = "put the window column in one stream table and the expression over it in a second one"
+
+
+class UnsupportedTranslation(UnsupportedQuery):
+    """A construct of another SQL dialect has no proven translation to Spark SQL."""
+
+    code = "unsupported-translation"
+
+
+class UnsupportedRowLock(UnsupportedQuery):
+    """The query locks rows (FOR UPDATE, FOR SHARE), which serves no purpose in a maintained result."""
+
+    code = "unsupported-row-lock"
+    default_hint = "remove the clause"
+
+
+class UnsupportedAggregate(UnsupportedQuery):
+    """The query has an aggregate that does not exist in Spark or has no form that can be maintained."""
+
+    code = "unsupported-aggregate"
+
+
+class UnsupportedLateralJoin(UnsupportedQuery):
+    """LATERAL stands on the right of a RIGHT or FULL JOIN."""
+
+    code = "unsupported-lateral-join"
+    default_hint = "use JOIN LATERAL or LEFT JOIN LATERAL"
+
+
+class TooManyGroupingBranches(UnsupportedQuery):
+    """GROUPING SETS, CUBE or ROLLUP give more groupings than a stream table may have."""
+
+    code = "too-many-grouping-branches"
+    default_hint = "write the GROUPING SETS that are needed one by one"
+
+
+class ViewDepthExceeded(UnsupportedQuery):
+    """The query reads views that read views, in more levels than a stream table may have."""
+
+    code = "view-depth-exceeded"
+    default_hint = "make a stream table of one of the views in the middle"
 
 
 class NotDifferentiable(UserError):

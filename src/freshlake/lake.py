@@ -116,6 +116,7 @@ class Freshlake:
         append_only: bool = False,
         partition_by: Sequence[str] | None = None,
         fold_policy: str | None = None,
+        dialect: str | None = None,
         **later: Any,
     ) -> StreamTable:
         """Create a stream table and load it; nothing is left behind when that fails."""
@@ -128,7 +129,7 @@ class Freshlake:
         }
         refuse_later("create_stream_table", later)
         with self._quietly():
-            return self._tables.create(name, query, initialize=initialize, options=options)
+            return self._tables.create(name, query, dialect, initialize=initialize, options=options)
 
     def create_stream_table_if_not_exists(self, name: str, query: str | Builder, **options: Any) -> StreamTable:
         """Create it unless a stream table of that name exists, which is returned as it is."""
@@ -146,6 +147,7 @@ class Freshlake:
         append_only: bool = False,
         partition_by: Sequence[str] | None = None,
         fold_policy: str | None = None,
+        dialect: str | None = None,
         **later: Any,
     ) -> StreamTable:
         """Bring a stream table to this definition, doing only what is needed."""
@@ -158,7 +160,7 @@ class Freshlake:
         }
         refuse_later("create_or_replace_stream_table", later)
         with self._quietly():
-            return self._tables.replace(name, query, initialize=initialize, options=options)
+            return self._tables.replace(name, query, dialect, initialize=initialize, options=options)
 
     def alter_stream_table(
         self,
@@ -171,6 +173,7 @@ class Freshlake:
         append_only: bool | None = None,
         partition_by: Sequence[str] | None = None,
         fold_policy: str | None = None,
+        dialect: str | None = None,
         **later: Any,
     ) -> StreamTable:
         """Change what is given and leave the rest; a new query is loaded aside and swapped in at once."""
@@ -184,7 +187,7 @@ class Freshlake:
         }
         refuse_later("alter_stream_table", later)
         with self._quietly():
-            return self._tables.alter(name, query=query, options=options)
+            return self._tables.alter(name, query, dialect, options=options)
 
     def drop_stream_table(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:
         """Remove a stream table with its storage and history."""
@@ -241,10 +244,10 @@ class Freshlake:
         with self._quietly():
             return self._report.explain(name_or_query)
 
-    def validate(self, query: str | Builder) -> Validation:
-        """Would this query be differential, and why not; nothing is created."""
+    def validate(self, query: str | Builder, *, dialect: str | None = None) -> Validation:
+        """Would this query be differential, and why not; nothing is created. Raises what creating it would raise."""
         with self._quietly():
-            return self._report.validate(query)
+            return self._report.validate(query, dialect)
 
     def status(self) -> list[StreamTableStatus]:
         return self._report.status()

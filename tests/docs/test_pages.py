@@ -13,7 +13,7 @@ import freshlake
 from tests.docs.markdown import DOCS
 from tests.docs.running import run
 
-GUIDES = ("choose-a-mode", "reading-the-base-from-other-engines", "recover", "vacuum-and-fold")
+GUIDES = ("choose-a-mode", "postgres-dialect", "reading-the-base-from-other-engines", "recover", "vacuum-and-fold")
 
 
 @pytest.fixture

@@ -64,14 +64,14 @@ def picture(fl: Freshlake) -> dict[str, Any]:
 @contextmanager
 def refused(
     fl: Freshlake, kind: type[FreshlakeError], *words: str, code: str | None = None, status: str | None = None
-) -> Iterator[None]:
+) -> Iterator[pytest.ExceptionInfo[FreshlakeError]]:
     """The block fails with this error, which says what to do, and leaves everything as it was.
 
     `status` names a table whose state may have changed to ERROR, the one visible trace a lost source leaves.
     """
     before = picture(fl)
     with pytest.raises(kind) as caught:
-        yield
+        yield caught
     error = caught.value
     if code or not kind.__subclasses__():
         assert error.code == (code or kind.code)

@@ -13,7 +13,7 @@ import pytest
 import freshlake
 from freshlake.catalog.enums import Action, RefreshMode
 from freshlake.cli import main
-from freshlake.errors import NotFound
+from freshlake.errors import NotFound, UnsupportedLimit
 from freshlake.refresh.result import FoldResult, RefreshResult, Verification
 from freshlake.service.report import Finding, Severity
 
@@ -29,12 +29,14 @@ class Reason:
     code: str
     message: str
     hint: str
+    position: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
 class Answer:
     differential: bool
     reasons: tuple[Reason, ...] = ()
+    query: str = ""
 
 
 @dataclass
@@ -237,6 +239,25 @@ def test_validate_says_why_not(lake: Double, capsys: pytest.CaptureFixture[str])
     printed = capsys.readouterr().out
     assert "full" in printed
     assert "Window has no rule yet" in printed
+
+
+def test_a_query_in_another_dialect_is_shown_as_spark_runs_it(lake: Double, capsys: pytest.CaptureFixture[str]) -> None:
+    lake.answers["validate"] = Answer(True, query="SELECT div(7, 2)")
+    assert run("validate", "SELECT 7 / 2", "--dialect", "POSTGRES") == 0
+    assert lake.calls == [("validate", ("SELECT 7 / 2",), {"dialect": "postgres"})]
+    assert "SELECT div(7, 2)" in capsys.readouterr().out
+    assert run("create", "a", "SELECT 1", "--dialect", "postgres") == 0
+    assert lake.calls[1] == ("create_stream_table", ("a", "SELECT 1"), {"dialect": "postgres"})
+    assert run("validate", "SELECT 1", "--dialect", "oracle") == 2
+
+
+def test_a_refusal_is_shown_with_its_place(lake: Double, capsys: pytest.CaptureFixture[str]) -> None:
+    lake.answers["validate"] = UnsupportedLimit("no order", construct="LIMIT", position=(2, 7))
+    assert run("validate", "SELECT 1") == 1
+    assert "line 2, column 7" in capsys.readouterr().err
+    assert run("validate", "SELECT 1", "--json") == 1
+    shown = json.loads(capsys.readouterr().err)["error"]
+    assert (shown["construct"], shown["position"]) == ("LIMIT", {"line": 2, "column": 7})
 
 
 def test_an_empty_list_is_a_remark_not_a_table(lake: Double, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from freshlake.catalog import FoldPolicy, RefreshMode
-from freshlake.errors import InvalidName, InvalidStatement, Unsupported
+from freshlake.errors import FreshlakeError, InvalidName, InvalidStatement, Unsupported
 from freshlake.statements import (
     CreateStreamTable,
     DropStreamTable,
@@ -214,3 +214,22 @@ def test_long_texts_are_read_in_one_pass() -> None:
     assert isinstance(statement, CreateStreamTable)
     assert statement.query == query
     assert parse_statement("CREATE STREAM TABLE t AS SELECT '" + "''" * 50_000) is not None
+
+
+def test_a_query_in_another_dialect_is_taken_unread() -> None:
+    text = "SELECT 'a\\' AS x, $$;$$ AS y FROM \"T\" -- '"
+    found = parse_statement(f"CREATE STREAM TABLE t DIALECT postgres FOLD ALWAYS AS {text} ;\n;")
+    assert isinstance(found, CreateStreamTable)
+    assert (found.query, found.dialect) == (text, "postgres")
+    assert parse_statement("ALTER STREAM TABLE t SET QUERY DIALECT PostgreSQL AS SELECT 1") == SetQuery(
+        "t", "SELECT 1", "postgres"
+    )
+    assert parse_statement("ALTER STREAM TABLE t SET QUERY SELECT 1") == SetQuery("t", "SELECT 1")
+
+
+@pytest.mark.parametrize(
+    "text", ["CREATE STREAM TABLE t DIALECT postgres AS ;", "CREATE STREAM TABLE t DIALECT AS SELECT 1"]
+)
+def test_a_dialect_without_its_name_or_query(text: str) -> None:
+    with pytest.raises(FreshlakeError):
+        parse_statement(text)

@@ -59,11 +59,14 @@ class NewStreamTable:
     diamond_consistency: str = "atomic"
     diamond_schedule_policy: str = "fastest"
     tier: str | None = None
+    dialect: str = "spark"
 
 
 @dataclass(frozen=True)
 class StreamTable:
     """A stream table: definition, policy and where it stands.
+
+    `original_query` is what the user wrote, in `dialect`; `defining_query` is what Spark runs.
 
     `generation` and `version` are committed; readers see the published ones. The frontier has the form
     `{"sources": {source_key: position}, …}`, keyed as the dependencies are.
@@ -111,6 +114,7 @@ class StreamTable:
     nodes: Mapping[str, NodeState]
     created_at: datetime
     updated_at: datetime
+    dialect: str
 
     @property
     def full_name(self) -> TableName:

@@ -100,6 +100,7 @@ stream_tables = Table(
     Column("nodes", Nodes, nullable=False),
     Column("created_at", Moment, nullable=False),
     Column("updated_at", Moment, nullable=False),
+    Column("dialect", String(32), nullable=False, server_default="spark"),
     UniqueConstraint("schema", "name", name="fl_stream_tables_name"),
     CheckConstraint("status IN ('INITIALIZING', 'ACTIVE', 'SUSPENDED', 'ERROR')", name="fl_stream_tables_known_status"),
     Index("fl_stream_tables_status", "status"),

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from freshlake.dialect import Dialect
 from freshlake.errors import DefinitionNotImportable, FreshlakeError
 
 # Global options that take a value, and those that do not.
@@ -23,6 +24,9 @@ QueryText = Annotated[str | None, typer.Argument(help="SQL text; '-' reads it fr
 QueryFile = Annotated[
     Path | None,
     typer.Option("--file", "-f", help="Read the SQL text from a file.", exists=True, dir_okay=False, readable=True),
+]
+DialectOption = Annotated[
+    Dialect | None, typer.Option("--dialect", case_sensitive=False, help="The SQL dialect of the query.")
 ]
 Function = Annotated[
     str | None,

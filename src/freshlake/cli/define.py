@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from freshlake.catalog.enums import FoldPolicy, RefreshMode
-from freshlake.cli.arguments import Function, Name, QueryFile, QueryText, one_query, required_query
+from freshlake.cli.arguments import DialectOption, Function, Name, QueryFile, QueryText, one_query, required_query
 from freshlake.cli.invocation import Invocation, invocation
 from freshlake.cli.looking import STATUS
 
@@ -48,6 +48,7 @@ def create(
     query: QueryText = None,
     file: QueryFile = None,
     function: Function = None,
+    dialect: DialectOption = None,
     schedule: Schedule = None,
     mode: ModeOption = None,
     fold: FoldOption = None,
@@ -66,6 +67,7 @@ def create(
         partition_by=partition_by,
         append_only=append_only,
         initialize=False if empty else None,
+        dialect=dialect,
     )
     with run.open(create=True) as fl:
         make = {
@@ -84,6 +86,7 @@ def alter(
     query: QueryText = None,
     file: QueryFile = None,
     function: Function = None,
+    dialect: DialectOption = None,
     schedule: Schedule = None,
     mode: ModeOption = None,
     status: Annotated[Wanted | None, typer.Option(case_sensitive=False, help="Pause or continue it.")] = None,
@@ -95,6 +98,7 @@ def alter(
     run = invocation(context)
     changes = _given(
         query=one_query(query, file, function),
+        dialect=dialect,
         schedule=schedule,
         refresh_mode=mode,
         status=status,

@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from freshlake.cli.arguments import All, Name, Names, QueryFile, QueryText, required_query
+from freshlake.cli.arguments import All, DialectOption, Name, Names, QueryFile, QueryText, required_query
 from freshlake.cli.invocation import Invocation, chosen, invocation, one_by_one, require_choice
 from freshlake.cli.plain import plain
+from freshlake.dialect import Dialect
 
 STATUS = (
     "name",
@@ -94,21 +95,25 @@ def explain(
             run.terminal.text(str(explanation))
 
 
-def validate(context: typer.Context, query: QueryText = None, file: QueryFile = None) -> None:
+def validate(
+    context: typer.Context, query: QueryText = None, file: QueryFile = None, dialect: DialectOption = None
+) -> None:
     """Tell whether a query can be refreshed differentially, and why not."""
     run = invocation(context)
     text = required_query(query, file)
     with run.open() as fl:
         with run.terminal.working("compiling"):
-            answer = fl.validate(text)
+            answer = fl.validate(text, dialect=dialect)
         if run.terminal.as_json:
             run.terminal.data(plain(answer))
             return
         verdict = "[green]differential[/]" if answer.differential else "[yellow]full[/]"
         work = "each refresh computes only what changed" if answer.differential else "each refresh computes everything"
         run.terminal.out.print(f"{verdict}: {work}")
+        if dialect not in (None, Dialect.SPARK):
+            run.terminal.text(f"as Spark SQL:\n{answer.query}")
         if answer.reasons:
-            run.terminal.records(answer.reasons, ("code", "message", "hint"), "")
+            run.terminal.records(answer.reasons, ("code", "message", "position", "hint"), "")
 
 
 def verify(context: typer.Context, names: Names = None, everything: All = False) -> None:

@@ -82,6 +82,9 @@ class Terminal:
             self.err.print(json.dumps({"error": error.to_dict()}, ensure_ascii=False), markup=False)
             return
         self.err.print(f"[bold red]{error.code}[/] {escape(error.message)}")
+        if error.position:
+            line, column = error.position
+            self.err.print(f"  [dim]at[/]     line {line}, column {column} of the query")
         if error.detail:
             self.err.print(f"  [dim]detail[/] {escape(error.detail)}")
         if error.hint:

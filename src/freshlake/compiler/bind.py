@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,18 +12,26 @@ from freshlake.compiler import plan as p
 from freshlake.compiler.bind_call import bind_call
 from freshlake.compiler.bind_expression import ExpressionBinder, json_type
 from freshlake.compiler.bind_pivot import without_pivot
+from freshlake.compiler.bind_source import Source, not_delta, source_of
 from freshlake.compiler.bind_window import bind_window_functions
 from freshlake.compiler.bridge import CATALYST, Bridge
 from freshlake.compiler.current_time import NOW, TITLE, is_now
 from freshlake.compiler.normalise import normalise
-from freshlake.compiler.walk import nodes
-from freshlake.errors import (
-    SourceNotDelta,
-    TimeTravelUnsupported,
-    UnsupportedLimit,
-    UnsupportedQuery,
-    UnsupportedTablesample,
+from freshlake.compiler.origin import located, place_of
+from freshlake.compiler.refusals import (
+    GROUPING,
+    GROUPING_BRANCHES,
+    SESSION_ROWS,
+    TABLESAMPLE,
+    TIME_PLACE,
+    TRANSFORM,
+    UNKNOWN_OPERATOR,
+    UNORDERED_LIMIT,
+    Position,
 )
+from freshlake.compiler.rules import JOINS
+from freshlake.compiler.support import without_rule
+from freshlake.compiler.walk import nodes
 
 _TRANSPARENT = frozenset(
     [
@@ -41,21 +48,8 @@ _TRANSPARENT = frozenset(
         "LocalLimit",
     ]
 )
-_REWRITES = {
-    "ScriptTransformation": ("TRANSFORM", "an external script cannot be reproduced", "use SQL or a PySpark function"),
-}
-_REWRITE = "move this part into a query over the stream table"
-_STORE = "store it as a Delta table (USING delta), then name that table in the query"
-
-
-@dataclass(frozen=True)
-class Source:
-    """A table that a query reads, as Spark resolved it."""
-
-    key: str
-    path: str
-    name: str | None
-    schema_json: str
+_JOINS = frozenset(["Inner", "Cross", "RightOuter", *JOINS])
+_REFUSED = {"ScriptTransformation": TRANSFORM, "Sample": TABLESAMPLE}
 
 
 @dataclass(frozen=True)
@@ -65,6 +59,8 @@ class Bound:
     plan: p.Plan
     output: tuple[p.Column, ...]
     sources: tuple[Source, ...]
+    places: Mapping[str, Position]
+    """Where constructs without a rule stand in the query's text."""
 
 
 def bind(frame: DataFrame, bridge: Bridge) -> Bound:
@@ -85,7 +81,7 @@ class _Binder(ExpressionBinder):
         plan = self.walk(self.normalise(analyzed))
         if any(is_now(n) for n in nodes(plan)):
             self.sources[NOW] = Source(NOW, NOW, TITLE, "{}")
-        return Bound(plan, output, tuple(self.sources.values()))
+        return Bound(plan, output, tuple(self.sources.values()), self.places)
 
     def normalise(self, plan: Any) -> Any:
         return normalise(plan, self.b)
@@ -97,14 +93,24 @@ class _Binder(ExpressionBinder):
         if kind in _TRANSPARENT:
             return self.walk(node.children().head())
         method = getattr(self, "bind_" + kind.lower(), None)
+        if kind in _REFUSED:
+            raise _REFUSED[kind].raised(place_of(node, _REFUSED[kind].word))
         if method is None:
-            construct, reason, rewrite = _REWRITES.get(kind, (kind, "Freshlake does not know this operator", _REWRITE))
-            raise UnsupportedQuery(f"{construct} is not supported in a stream table", detail=reason, hint=rewrite)
-        bound: p.Plan = method(node)
-        if self.moments:
-            function = next(iter(self.moments.values())).label
-            raise UnsupportedQuery(f"{function} cannot be used in this place", hint="compute it in a subquery")
+            raise UNKNOWN_OPERATOR.raised(place_of(node), kind)
+        with located(node):
+            bound: p.Plan = method(node)
+            if self.moments:
+                raise TIME_PLACE.raised(shown=next(iter(self.moments.values())).label)
+        self.remember(bound, node)
         return bound
+
+    def remember(self, bound: p.Plan, node: Any) -> None:
+        """Where the first of each construct without a rule stands."""
+        while isinstance(bound, p.Project):
+            bound = bound.child
+        case = without_rule(bound)
+        if case and case.construct not in self.places and (found := place_of(node)):
+            self.places[case.construct] = found
 
     def child(self, node: Any) -> p.Plan:
         return self.walk(node.children().head())
@@ -122,27 +128,11 @@ class _Binder(ExpressionBinder):
     def bind_logicalrelation(self, node: Any) -> p.Plan:
         self.scans += 1
         columns = self.columns(node, self.scans)
-        source = self.source(node)
+        source = source_of(node)
         self.sources[source.key] = source
         return p.Scan(columns, source.key, tuple(c.label for c in columns))
 
     bind_relation = bind_logicalrelation
-
-    def source(self, node: Any) -> Source:
-        relation = node.relation()
-        # Delta's relation is an anonymous subclass, so it is recognised by its file index
-        location: Any = relation.location() if _has(relation, "location") else None
-        index = location.getClass().getSimpleName() if location is not None else ""
-        table = node.catalogTable()
-        name = table.get().identifier().unquotedString() if table.isDefined() else None
-        if not index.startswith("Tahoe"):
-            raise SourceNotDelta(f"source {name or relation.toString()[:80]} is not a Delta table", hint=_STORE)
-        if location.isTimeTravelQuery():
-            raise TimeTravelUnsupported(
-                f"source {name or ''} is pinned to one version", hint="remove VERSION/TIMESTAMP AS OF from the query"
-            )
-        path = _local_path(location.path().toString())
-        return Source(path, path, name, relation.schema().json())
 
     def bind_onerowrelation(self, node: Any) -> p.Plan:
         return p.Values((), "one row", node)
@@ -154,22 +144,13 @@ class _Binder(ExpressionBinder):
     bind_range = constant
 
     def refuse_leaf(self, node: Any) -> p.Plan:
-        raise UnsupportedQuery(
-            "the query reads rows that exist only in this Spark session",
-            detail=node.toString()[:120],
-            hint="write them to a Delta table first",
-        )
+        raise SESSION_ROWS.raised(place_of(node), node.toString()[:120])
 
     bind_logicalrdd = refuse_leaf
     bind_inmemoryrelation = refuse_leaf
 
-    def bind_sample(self, node: Any) -> p.Plan:
-        raise UnsupportedTablesample(
-            "TABLESAMPLE is not supported in a stream table", detail="a random sample has no stable rows"
-        )
-
     def refuse_source(self, node: Any) -> p.Plan:
-        raise SourceNotDelta(f"source {node.toString()[:80]} is not a Delta table", hint=_STORE)
+        raise not_delta(node, node.toString()[:80])
 
     bind_datasourcev2relation = refuse_source
     bind_hivetablerelation = refuse_source
@@ -196,6 +177,8 @@ class _Binder(ExpressionBinder):
         kind, exists = join_type.toString(), None
         if kind.startswith("ExistenceJoin"):
             kind, exists = "Existence", self.name_of(join_type.exists())
+        if kind not in _JOINS:
+            raise UNKNOWN_OPERATOR.raised(shown=f"{kind} join")
         condition = node.condition()
         tests = self.conjuncts(condition.get()) if condition.isDefined() else []
         if kind in ("LeftOuter", "LeftSemi", "LeftAnti", "Existence"):
@@ -276,6 +259,9 @@ class _Binder(ExpressionBinder):
     bind_except = set_operation
 
     def bind_expand(self, node: Any) -> p.Plan:
+        branches = node.projections().size()
+        if branches > GROUPING_BRANCHES and "spark_grouping_id" in node.output().toString():
+            raise GROUPING.raised(place_of(node), f"{branches} of them")
         child, mark = self.child(node), len(self.attached)
         places = {c.name: i for i, c in reversed(list(enumerate(self.columns(node))))}
         columns = tuple(c for i, c in enumerate(self.columns(node)) if places[c.name] == i)
@@ -336,7 +322,8 @@ class _Binder(ExpressionBinder):
         while isinstance(below, p.Project | p.Limit):
             below = below.child
         if not isinstance(below, p.Sort):
-            raise UnsupportedLimit("LIMIT or OFFSET without ORDER BY keeps arbitrary rows")
+            word = "OFFSET" if node.nodeName() == "Offset" else "LIMIT"
+            raise UNORDERED_LIMIT.raised(place_of(node, word))
         return child
 
     def bind_unionloop(self, node: Any) -> p.Plan:
@@ -350,12 +337,3 @@ class _Binder(ExpressionBinder):
     def loop(self, drawn: int) -> int:
         """Spark draws another number each time; the same query must have the same one."""
         return self.loops.setdefault(drawn, len(self.loops) + 1)
-
-
-def _has(instance: Any, method: str) -> bool:
-    return any(m.getName() == method for m in instance.getClass().getMethods())
-
-
-def _local_path(uri: str) -> str:
-    """Local paths lose their scheme, so that one table has one key however it was named."""
-    return re.sub(r"^file:/+", "/", uri)

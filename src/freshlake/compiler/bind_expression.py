@@ -11,7 +11,8 @@ from typing import Any
 from freshlake.compiler import current_time
 from freshlake.compiler import plan as p
 from freshlake.compiler.bridge import CATALYST, Bridge
-from freshlake.errors import NonDeterministic, UnsupportedQuery
+from freshlake.compiler.origin import place_of
+from freshlake.compiler.refusals import RANDOM, SESSION_VALUE, SUBQUERY_PLACE, Position
 
 DRAWN = r"#\d+L?|(?<=_common_expr)_\d+"
 """Numbers that Spark draws for the expressions it makes: other ones each time a query is analyzed."""
@@ -36,6 +37,8 @@ class ExpressionBinder(ABC):
         self.attached: list[tuple[p.Column, p.Plan, bool]] = []
         self.moments: dict[str, p.Column] = {}
         """Fields of the current time that the operator being read asks for."""
+        self.places: dict[str, Position] = {}
+        """Where constructs without a rule, and columns of the current time, stand in the query's text."""
 
     @abstractmethod
     def walk(self, node: Any) -> p.Plan:
@@ -126,22 +129,18 @@ class ExpressionBinder(ABC):
             return bool(x.containsPattern(pattern.EXPRESSION_WITH_RANDOM_SEED()) or not x.deterministic())
 
         if of_session(e):
-            name = self.culprit(e, of_session)
-            raise UnsupportedQuery(
-                f"{name}() cannot be part of a stream table: {self.readable(e)}",
-                detail="its value belongs to a session, not to the data",
-                hint="use localtimestamp()" if name == "current_time" else "write the value as a literal",
-            )
+            found = self.culprit(e, of_session)
+            message = f"{found.prettyName()}() cannot be part of a stream table: {self.readable(e)}"
+            raise SESSION_VALUE.raised(place_of(found) or place_of(e), message=message)
         if random(e):
-            raise NonDeterministic(
-                f"{self.culprit(e, random)}() gives another result each time: {self.readable(e)}",
-                hint="remove the random function, or compute it when reading the stream table",
-            )
+            found = self.culprit(e, random)
+            message = f"{found.prettyName()}() gives another result each time: {self.readable(e)}"
+            raise RANDOM.raised(place_of(found) or place_of(e), message=message)
 
-    def culprit(self, e: Any, is_bad: Callable[[Any], bool]) -> str:
-        """The name of the innermost function that makes an expression bad."""
+    def culprit(self, e: Any, is_bad: Callable[[Any], bool]) -> Any:
+        """The innermost function that makes an expression bad."""
         found = next((k for k in self.b.items(e.children()) if is_bad(k)), None)
-        return str(e.prettyName()) if found is None else self.culprit(found, is_bad)
+        return e if found is None else self.culprit(found, is_bad)
 
     def at_moment(self, e: Any) -> Any:
         """Functions of the current time become columns of the source that says what time it is."""
@@ -162,7 +161,10 @@ class ExpressionBinder(ABC):
             b = self.b
             attribute = b.attribute_class(function, e.dataType(), False, b.metadata_class.empty(), b.new_id(), b.nil)
             kind, label = json_type(e.dataType()), f"{e.prettyName()}()"
-            self.moments[field] = p.Column(self.name_of(attribute), kind, False, label, "{}", attribute)
+            name = self.name_of(attribute)
+            self.moments[field] = p.Column(name, kind, False, label, "{}", attribute)
+            if found := place_of(e):
+                self.places[name] = found
         return self.moments[field].attribute
 
     def prepare(self, e: Any) -> Any:
@@ -179,7 +181,7 @@ class ExpressionBinder(ABC):
         if kind in ("ScalarSubquery", "Exists"):
             return self.lower_subquery(e, kind)
         if kind in ("ListQuery", "InSubquery", "LateralSubquery"):
-            raise UnsupportedQuery(f"a subquery in this place cannot be maintained: {kind}", hint="write it as a join")
+            raise SUBQUERY_PLACE.raised(place_of(e), kind)
         lowered = [
             self.lower(k) if k.containsPattern(self.b.plan_expression) else k for k in self.b.items(e.children())
         ]
@@ -187,9 +189,7 @@ class ExpressionBinder(ABC):
 
     def lower_subquery(self, e: Any, kind: str) -> Any:
         if e.outerAttrs().size():
-            raise UnsupportedQuery(
-                "a correlated subquery in this place cannot be maintained", hint="write it as a join"
-            )
+            raise SUBQUERY_PLACE.raised(place_of(e), "it is correlated")
         plan, b = e.plan(), self.b
         if kind == "Exists":
             literal = b.module(CATALYST + "expressions.Literal")

@@ -64,7 +64,7 @@ def compile_query(frame: DataFrame, bridge: Bridge, key_of: Callable[[str], str]
     bound = bind(frame, bridge)
     _check_labels(bound.output)
     plan = normal_form(_keyed(bound.plan, key_of), bound.output)
-    why = reasons(plan)
+    why = reasons(plan, bound.places)
     stored = split(plan, _unique(bound.output), differential=not why)
     if bad := unstorable(stored):
         why, stored = bad, split(plan, _unique(bound.output), differential=False)

@@ -21,23 +21,24 @@ def is_now(plan: p.Plan) -> bool:
     return isinstance(plan, p.Scan) and plan.source == NOW
 
 
-def in_result(plan: p.Plan) -> tuple[str, ...]:
-    """Functions of the current time whose value gets into rows or groups, so that all of them change with it.
+def in_result(plan: p.Plan) -> tuple[p.Column, ...]:
+    """Fields of the current time whose value gets into rows or groups, so that all of them change with it: one for
+    each function, which its label names.
 
     Inside conditions the value only decides which rows there are, and few of them come and go between two moments.
     """
-    found: dict[str, None] = {}
+    found: dict[p.Column, None] = {}
     found |= dict.fromkeys(_carried(plan, found).values())
-    return tuple(found)
+    return tuple({c.label: c for c in reversed(found)}.values())[::-1]
 
 
-def _carried(plan: p.Plan, found: dict[str, None]) -> dict[str, str]:
-    """Output columns that are made from the time, with the function that gave it."""
+def _carried(plan: p.Plan, found: dict[p.Column, None]) -> dict[str, p.Column]:
+    """Output columns that are made from the time, with the field that gave it."""
     below = [_carried(c, found) for c in plan.children]
     merged = {name: function for columns in below for name, function in columns.items()}
     match plan:
         case p.Scan() if is_now(plan):
-            return {c.name: c.label for c in plan.columns}
+            return {c.name: c for c in plan.columns}
         case p.Project():
             return {i.name: merged[r] for i in plan.items for r in i.reads if r in merged}
         case p.Filter() | p.InnerJoin() | p.Join():

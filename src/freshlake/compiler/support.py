@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from freshlake.compiler import plan as p
 from freshlake.compiler.current_time import in_result
 from freshlake.compiler.recursion import why_not_linear
-from freshlake.compiler.rules import JOINS
+from freshlake.compiler.refusals import (
+    JOIN_CONDITION,
+    RECURSIVE_STEP,
+    TIME_IN_RESULT,
+    UNSTORABLE,
+    Position,
+    WithoutRule,
+)
 from freshlake.compiler.rules.matches import condition_of
 from freshlake.compiler.split import ROOT, Node
 from freshlake.compiler.walk import nodes
@@ -24,34 +31,22 @@ class Reason:
     code: str
     message: str
     hint: str | None = None
+    construct: str | None = None
+    position: Position | None = None
 
 
-def reasons(plan: p.Plan) -> tuple[Reason, ...]:
-    """Empty when every operator has a rule."""
-    found = {}
+def reasons(plan: p.Plan, places: Mapping[str, Position] | None = None) -> tuple[Reason, ...]:
+    """Empty when every operator has a rule; `places` are where constructs stand in the query's text."""
+    known, found = places or {}, {}
     for node in nodes(plan):
-        construct = _without_rule(node)
-        if isinstance(node, p.Loop) and (why := why_not_linear(node)):
-            found[why] = Reason(
-                "not-differentiable",
-                f"a recursive query is recomputed because {why}",
-                "use refresh mode AUTO or FULL, or write the step as a join of the reference with other tables",
-            )
-        if construct:
-            found[construct] = Reason(
-                "not-differentiable",
-                f"{construct} has no differential rule yet",
-                "use refresh mode AUTO or FULL, or move this part into a query over the stream table",
-            )
-    return (*found.values(), *(_of_time(function) for function in in_result(plan)))
-
-
-def _of_time(function: str) -> Reason:
-    return Reason(
-        "not-differentiable",
-        f"{function} is part of the result, so that every row changes at each refresh",
-        "use it in WHERE, HAVING, QUALIFY or ON only, or compute it when reading the stream table",
-    )
+        case = without_rule(node)
+        if case:
+            message = _why(node, case)
+            found[message] = _reason(case, message, known.get(case.construct))
+    for field in in_result(plan):
+        message = f"{field.label} is part of the result, so that every row changes at each refresh"
+        found[message] = _reason(TIME_IN_RESULT, message, known.get(field.name))
+    return tuple(found.values())
 
 
 def unstorable(nodes: Iterable[Node]) -> tuple[Reason, ...]:
@@ -60,27 +55,33 @@ def unstorable(nodes: Iterable[Node]) -> tuple[Reason, ...]:
     for node in nodes:
         for column in node.columns:
             if (column.hidden or node.id != ROOT) and re.search(r"\b(interval|void)\b", column.type):
-                found[column.type] = Reason(
-                    "not-differentiable",
-                    f"a part of the query has to be stored, and a column of type {column.type} cannot be",
-                    "cast it to a type that Delta tables have",
-                )
+                message = f"a part of the query has to be stored, and a column of type {column.type} cannot be"
+                found[column.type] = _reason(UNSTORABLE, message)
     return tuple(found.values())
 
 
-def _without_rule(node: p.Plan) -> str | None:
+def without_rule(node: p.Plan) -> WithoutRule | None:
+    """What an operator without a rule is; None when it has one."""
     match node:
-        case p.Join():
-            return _join_without_rule(node)
+        case p.Join() if _reads_uncomparable(node):
+            return JOIN_CONDITION
+        case p.Loop() if why_not_linear(node):
+            return RECURSIVE_STEP
     return None
 
 
-def _join_without_rule(join: p.Join) -> str | None:
+def _why(node: p.Plan, case: WithoutRule) -> str:
+    if isinstance(node, p.Loop):
+        return f"a recursive query is recomputed because {why_not_linear(node)}"
+    return f"{case.construct} has no differential rule yet"
+
+
+def _reason(case: WithoutRule, message: str, position: Position | None = None) -> Reason:
+    return Reason("not-differentiable", message, case.rewrite, case.construct, position)
+
+
+def _reads_uncomparable(join: p.Join) -> bool:
     """Rows with the same number of matches are found by the columns the condition reads, which must be comparable."""
-    if join.kind not in JOINS:
-        return f"{join.kind} join"
     reads = {c for e in join.on for c in e.columns} if condition_of(join).rest else set()
     kept = join.inputs if join.kind == "FullOuter" else join.inputs[:1]
-    if any(c.name in reads and _UNCOMPARABLE.search(c.type) for i in kept for c in i.columns):
-        return "an outer, semi or anti join whose condition reads a map or variant"
-    return None
+    return any(c.name in reads and _UNCOMPARABLE.search(c.type) for i in kept for c in i.columns)

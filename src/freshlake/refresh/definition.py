@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
 from freshlake.catalog.enums import DefinitionKind
-from freshlake.errors import DefinitionNotImportable, InvalidArgument, InvalidQuery
+from freshlake.dialect import Dialect
+from freshlake.errors import DefinitionNotImportable, FreshlakeError, InvalidArgument, InvalidQuery
 from freshlake.refresh.spark_errors import translated
 
 Builder = Callable[[SparkSession], DataFrame]
@@ -23,9 +25,12 @@ _LOGICAL = "org.apache.spark.sql.catalyst.plans.logical."
 class Definition:
     kind: DefinitionKind
     text: str
-    """SQL, or the source code of the function for people."""
+    """Spark SQL, or the source code of the function for people."""
     reference: str | None = None
     builder: Builder | None = None
+    written: str | None = None
+    """The text as the user wrote it, when that was another dialect."""
+    dialect: Dialect = Dialect.SPARK
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """The query as an analyzed DataFrame in `spark`; analysis errors keep Spark's message and position."""
@@ -41,6 +46,21 @@ class Definition:
                 hint="the function takes a SparkSession and returns a DataFrame",
             )
         return frame
+
+    @property
+    def original(self) -> str:
+        """What the user wrote."""
+        return self.written if self.written is not None else self.text
+
+    @contextlib.contextmanager
+    def own_places(self) -> Iterator[None]:
+        """Places are those in Spark's text: they mean nothing to who wrote the query in another dialect."""
+        try:
+            yield
+        except FreshlakeError as error:
+            if self.written is not None:
+                error.position = None
+            raise
 
     @property
     def fingerprint(self) -> str:

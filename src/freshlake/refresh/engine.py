@@ -19,6 +19,7 @@ from freshlake.catalog.store import Catalog
 from freshlake.clock import Clock
 from freshlake.compiler.compile import CompiledQuery, compile_query
 from freshlake.config import Settings
+from freshlake.dialect import Dialect
 from freshlake.errors import (
     DataError,
     FreshlakeError,
@@ -89,8 +90,11 @@ class Engine:
         worker = self.worker
         self.resolve(definition.text if definition.reference is None else None)
         worker.pin(settings)
-        with translated():
-            return compile_query(definition.frame(worker.binding), worker.bridge, self.layout.source_key)
+        with definition.own_places(), translated():
+            compiled = compile_query(definition.frame(worker.binding), worker.bridge, self.layout.source_key)
+        if definition.written is None:
+            return compiled
+        return replace(compiled, reasons=tuple(replace(r, position=None) for r in compiled.reasons))
 
     def compiled(self, table: StreamTable) -> CompiledQuery:
         """The table's query, compiled once per thread until a definition may have changed."""
@@ -199,12 +203,18 @@ def require_differential(compiled: CompiledQuery, name: TableName) -> None:
             f"the query of {name.short} cannot be refreshed differentially",
             detail="; ".join(r.message for r in compiled.reasons),
             hint=compiled.reasons[0].hint,
+            construct=compiled.reasons[0].construct,
+            position=compiled.reasons[0].position,
         )
 
 
 def definition_of(table: StreamTable) -> Definition:
     """What the catalog keeps of a table's definition."""
-    return Definition(table.definition_kind, table.defining_query, table.definition_reference)
+    dialect = Dialect.parse(table.dialect)
+    written = None if dialect is Dialect.SPARK else table.original_query
+    return Definition(
+        table.definition_kind, table.defining_query, table.definition_reference, written=written, dialect=dialect
+    )
 
 
 def with_refresh_failure(engine: Engine, table: StreamTable, error: FreshlakeError) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
+from freshlake.compiler.refusals import LATERAL_JOIN, NESTED_VIEWS, Position
 from freshlake.errors import (
     CommitConflict,
     DataError,
@@ -26,6 +27,9 @@ _DATA = re.compile(
     r"INVALID_ARRAY_INDEX\S*|MAP_KEY_DOES_NOT_EXIST|SCALAR_SUBQUERY_TOO_MANY_ROWS|REMAINDER_BY_ZERO|"
     r"INTERVAL_\w+|DATETIME_\w+|INVALID_\w+|CANNOT_PARSE_\w+|USER_RAISED_EXCEPTION|DECIMAL_\w+|BINARY_ARITHMETIC_OVERFLOW)"
 )
+_REFUSED = {"INVALID_LATERAL_JOIN_TYPE": LATERAL_JOIN, "VIEW_EXCEED_MAX_NESTED_DEPTH": NESTED_VIEWS}
+"""Spark's own conditions for what a stream table cannot have."""
+
 _MISSING_FILE = re.compile(r"FILE_NOT_EXIST|FileNotFoundException|PATH_NOT_FOUND|does not exist")
 
 
@@ -42,6 +46,9 @@ def translated() -> Iterator[None]:
 
 def translate(error: Exception) -> FreshlakeError:
     message = first_lines(error)
+    for condition, refusal in _REFUSED.items():
+        if condition in message:
+            return refusal.raised(_position(message))
     if isinstance(error, ParseException):
         return InvalidQuery(message)
     if "freshlake: a row has a negative number of copies" in message:
@@ -65,6 +72,12 @@ def _analysis(error: AnalysisException, message: str) -> FreshlakeError:
             message, hint="check the name; a temporary view belongs to one session and cannot be part of a definition"
         )
     return InvalidQuery(message)
+
+
+def _position(message: str) -> Position | None:
+    """Spark counts a `pos` from 0 and a `position` from 1."""
+    found = re.search(r"line (\d+),? (pos|position) (\d+)", message)
+    return (int(found[1]), int(found[3]) + (found[2] == "pos")) if found else None
 
 
 def first_lines(error: Exception) -> str:

@@ -11,6 +11,7 @@ from uuid import uuid4
 from pyspark.sql import SparkSession
 
 from freshlake.compiler.bridge import Bridge
+from freshlake.compiler.refusals import VIEW_DEPTH
 from freshlake.session import own_catalog
 
 PINNED_SETTINGS = (
@@ -71,6 +72,7 @@ class Worker:
     @classmethod
     def start(cls, spark: SparkSession) -> Worker:
         binding, running = own_catalog(spark.newSession()), own_catalog(spark.newSession())
+        binding.conf.set("spark.sql.view.maxNestedViewDepth", str(VIEW_DEPTH))
         for key, value in _ENGINE.items():
             running.conf.set(key, value)
         return cls(binding, running, Bridge(binding), Bridge(running))

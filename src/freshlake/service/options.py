@@ -38,7 +38,7 @@ def refuse_later(call: str, options: Mapping[str, Any]) -> None:
     """An option that would have no effect is not accepted; one that no release has is a mistake in the call."""
     for name, value in options.items():
         if name not in LATER:
-            raise InvalidArgument(f"{call} has no option {name}", hint=f"its options are {', '.join(NAMES)}")
+            raise InvalidArgument(f"{call} has no option {name}", hint=f"its options are {', '.join(NAMES)}, dialect")
         if value is not None:
             raise Unsupported(f"the option {name} is not supported yet", hint=LATER[name])
 

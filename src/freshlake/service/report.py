@@ -12,10 +12,12 @@ from freshlake.catalog.enums import RefreshMode, RefreshStatus, Status
 from freshlake.catalog.records import Refresh, StreamTable
 from freshlake.compiler.explain import Explanation, explain
 from freshlake.compiler.support import Reason
+from freshlake.dialect import Dialect
 from freshlake.errors import FreshlakeError
 from freshlake.refresh.commit import output_schema
 from freshlake.refresh.definition import Builder
 from freshlake.refresh.worker import pinned_settings
+from freshlake.service.definitions import define_in
 from freshlake.service.tables import Tables
 
 
@@ -36,6 +38,8 @@ class StreamTableStatus:
     version: int
     unfolded_versions: int
     depends_on: tuple[str, ...]
+    query: str
+    dialect: str
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,7 @@ class Validation:
     reasons: tuple[Reason, ...]
     columns: tuple[tuple[str, str], ...]
     sources: tuple[str, ...]
+    query: str
 
 
 @dataclass(frozen=True)
@@ -134,6 +139,8 @@ class Report:
                     version=max(t.version, 0),
                     unfolded_versions=unfolded_versions(t),
                     depends_on=tuple(e.source_name for e in catalog.dependencies(t.id)),
+                    query=t.defining_query,
+                    dialect=t.dialect,
                 )
             )
         return found
@@ -192,8 +199,9 @@ class Report:
         if " " not in subject.strip() and ":" not in subject:
             table = engine.catalog.get(self.tables._name(subject))
         if table is None:
-            definition = self.tables.define(subject)
-            compiled = engine.compile(definition, pinned_settings(engine.spark))
+            settings = pinned_settings(engine.spark)
+            definition = define_in(engine, subject, None, settings)
+            compiled = engine.compile(definition, settings)
             return explain(compiled, "query", definition.text, {})
         last = next(iter(engine.catalog.history(table.id, 1)), None)
         facts = {
@@ -204,12 +212,15 @@ class Report:
             "last refresh": f"{last.action} {last.fallback_reason or ''}".strip() if last else "never",
             "last decision": last.decision if last else None,
         }
-        return explain(engine.compiled(table), table.full_name.short, table.original_query, facts)
+        if table.dialect != Dialect.SPARK:
+            facts |= {"dialect": table.dialect, "written as": table.original_query}
+        return explain(engine.compiled(table), table.full_name.short, table.defining_query, facts)
 
-    def validate(self, query: str | Builder) -> Validation:
+    def validate(self, query: str | Builder, dialect: str | None) -> Validation:
         engine = self.tables.engine
-        definition = self.tables.define(query)
-        compiled = engine.compile(definition, pinned_settings(engine.spark))
+        settings = pinned_settings(engine.spark)
+        definition = define_in(engine, query, dialect, settings)
+        compiled = engine.compile(definition, settings)
         from pyspark.sql.types import StructType
 
         schema = StructType.fromJson(output_schema(compiled.root))
@@ -218,6 +229,7 @@ class Report:
             reasons=compiled.reasons,
             columns=tuple((f.name, f.dataType.simpleString()) for f in schema),
             sources=tuple(s.name or s.path for s in compiled.sources),
+            query=definition.text,
         )
 
 

@@ -60,8 +60,8 @@ def _show(fl: Freshlake, statement: Any) -> Iterable[Any] | None:
 
 def _alter(fl: Freshlake, statement: Any) -> StreamTable:
     match statement:
-        case s.SetQuery(name, query):
-            return fl.alter_stream_table(name, query=query)
+        case s.SetQuery(name, query, dialect):
+            return fl.alter_stream_table(name, query=query, dialect=dialect)
         case s.SetSchedule(name, schedule):
             return fl.alter_stream_table(name, schedule=schedule)
         case s.SetRefreshMode(name, mode):
@@ -83,6 +83,7 @@ def _create(fl: Freshlake, statement: s.CreateStreamTable) -> dict[str, Any]:
         "append_only": statement.append_only,
         "partition_by": statement.partition_by,
         "fold_policy": str(statement.fold) if statement.fold else None,
+        "dialect": statement.dialect,
     }
     if statement.or_replace:
         return _done(fl.create_or_replace_stream_table(statement.name, statement.query, **options))

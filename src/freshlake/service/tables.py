@@ -16,18 +16,20 @@ from freshlake.compiler.compile import CompiledQuery
 from freshlake.errors import (
     AlreadyExists,
     FreshlakeError,
+    InvalidArgument,
     StreamTableInUse,
     TableNotFound,
 )
 from freshlake.refresh import commit
 from freshlake.refresh.choose import Decision
-from freshlake.refresh.definition import Builder, Definition, define
+from freshlake.refresh.definition import Builder, Definition
 from freshlake.refresh.edges import check_acyclic, edges_of, graph
 from freshlake.refresh.engine import Engine, Pins, definition_of, require_differential
 from freshlake.refresh.recover import Heartbeat, adopt
 from freshlake.refresh.spark_errors import translated
 from freshlake.refresh.worker import pinned_settings
 from freshlake.schedule.graph import Graph
+from freshlake.service.definitions import define_in
 from freshlake.service.names import Names
 from freshlake.service.options import DEFAULTS, checked, partition_columns
 from freshlake.service.rounds import Rounds
@@ -45,14 +47,20 @@ class Tables:
     # Create ----------------------------------------------------------------------------------------------------------
 
     def create(
-        self, name: str, query: str | Builder, *, initialize: bool = True, options: Mapping[str, Any]
+        self,
+        name: str,
+        query: str | Builder,
+        dialect: str | None = None,
+        *,
+        initialize: bool = True,
+        options: Mapping[str, Any],
     ) -> StreamTable:
         """Everything is checked before anything is made; a failure on the way leaves nothing behind."""
         target = self._name(name)
         self._check_free(target)
         wanted = self._wanted(options)
-        definition = self.define(query)
         settings = pinned_settings(self.engine.spark)
+        definition = define_in(self.engine, query, dialect, settings)
         compiled, edges = self._feasible(target, definition, settings, wanted["refresh_mode"])
         wanted["partition_by"] = partition_columns(wanted["partition_by"], compiled)
         self._warn(target, definition)
@@ -86,9 +94,6 @@ class Tables:
         pins = self.rounds.prepare(table, edges)
         self.engine.refresh(self.engine.catalog.get_by_id(table.id), pins)
         self.names.show(self.engine.catalog.get_by_id(table.id))
-
-    def define(self, query: str | Builder) -> Definition:
-        return define(query)
 
     def _checked(self, options: Mapping[str, Any]) -> dict[str, Any]:
         return checked(options, floor_seconds=self.engine.settings.min_schedule_seconds)
@@ -126,23 +131,28 @@ class Tables:
 
     # Alter -----------------------------------------------------------------------------------------------------------
 
-    def alter(self, name: str, *, query: str | Builder | None, options: Mapping[str, Any]) -> StreamTable:
+    def alter(
+        self, name: str, query: str | Builder | None, dialect: str | None = None, *, options: Mapping[str, Any]
+    ) -> StreamTable:
         """Everything is checked before anything changes; a new query or layout is loaded aside and swapped in."""
         table = self.engine.catalog.get(self._name(name))
         fields = self._checked(options)
+        if dialect is not None and query is None:
+            raise InvalidArgument("a dialect is part of a query", hint="give the query too")
         if query is None and not self._moves(table, fields):
             self._check_in_place(table, fields)
             return self.engine.catalog.update(table.id, **fields) if fields else table
-        definition = self.define(query) if query is not None else definition_of(table)
+        settings = table.session_settings
+        definition = definition_of(table) if query is None else define_in(self.engine, query, dialect, settings)
         mode = fields.get("refresh_mode", table.refresh_mode)
-        compiled, edges = self._feasible(table.full_name, definition, table.session_settings, mode)
+        compiled, edges = self._feasible(table.full_name, definition, settings, mode)
         fields["partition_by"] = partition_columns(fields.get("partition_by", table.partition_by), compiled)
         self._warn(table.full_name, definition)
         pins: Pins = {}
         if any(edge.stream_table_id is not None for edge in edges):
             pins = self.rounds.prepare(table, edges)
             # an upstream that was rebuilt may give the query another meaning
-            compiled, edges = self._feasible(table.full_name, definition, table.session_settings, mode)
+            compiled, edges = self._feasible(table.full_name, definition, settings, mode)
         self._warn_of_types(table, compiled)
         fields |= commit.meaning(compiled)
         if query is None:
@@ -233,13 +243,19 @@ class Tables:
         return after
 
     def replace(
-        self, name: str, query: str | Builder, *, initialize: bool = True, options: Mapping[str, Any]
+        self,
+        name: str,
+        query: str | Builder,
+        dialect: str | None = None,
+        *,
+        initialize: bool = True,
+        options: Mapping[str, Any],
     ) -> StreamTable:
         """Absent: create. Identical: nothing. Other settings: changed in place. Another query: loaded, then swapped."""
         found = self.engine.catalog.find(self._name(name))
         if found is None:
-            return self.create(name, query, initialize=initialize, options=options)
-        definition = self.define(query)
+            return self.create(name, query, dialect, initialize=initialize, options=options)
+        definition = define_in(self.engine, query, dialect, found.session_settings)
         compiled = self.engine.compile(definition, found.session_settings)
         same = compiled.fingerprint == found.fingerprint and definition.reference == found.definition_reference
         wanted = self._wanted(options)
@@ -249,7 +265,7 @@ class Tables:
             _log.info("stream table %s is up to date", found.full_name.short)
             return found
         changes = {n: options.get(n) if options.get(n) is not None else DEFAULTS[n] for n in differing}
-        return self.alter(name, query=None if same else query, options=changes)
+        return self.alter(name, *((None,) if same else (query, dialect)), options=changes)
 
     # Drop ------------------------------------------------------------------------------------------------------------
 
@@ -282,8 +298,9 @@ class Tables:
 
 def _columns(definition: Definition) -> dict[str, Any]:
     return {
-        "original_query": definition.text,
+        "original_query": definition.original,
         "defining_query": definition.text,
+        "dialect": str(definition.dialect),
         "definition_kind": definition.kind,
         "definition_reference": definition.reference,
     }

@@ -100,6 +100,16 @@ class Cursor:
         self.finish()
         return text
 
+    def rest(self) -> str:
+        """Take the rest as a query without reading it, up to semicolons at its end."""
+        text = self._text[self._taken :].strip()
+        while text.endswith(";"):
+            text = text[:-1].rstrip()
+        if not text:
+            raise self.error("a query")
+        self._tokens, self._ahead = tokenize(""), []
+        return text
+
     def finish(self) -> None:
         """Nothing but semicolons may follow."""
         while self.accept_symbol(";"):

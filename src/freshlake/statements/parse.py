@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from freshlake.catalog import FoldPolicy, RefreshMode
+from freshlake.dialect import Dialect
 from freshlake.statements.cursor import Cursor
 from freshlake.statements.tokens import Kind
 from freshlake.statements.values import (
@@ -51,7 +52,7 @@ def _create(cursor: Cursor, *, or_replace: bool = False) -> CreateStreamTable:
     name = cursor.table_name()
     clauses = _clauses(cursor)
     cursor.expect("AS")
-    query = cursor.query()
+    query = _query(cursor, clauses.get("dialect"))
     return CreateStreamTable(name, query, or_replace=or_replace, if_not_exists=if_not_exists, **clauses)
 
 
@@ -94,6 +95,15 @@ def _fold_policy(cursor: Cursor) -> FoldPolicy:
     return FoldPolicy.parse(cursor.choice("a fold policy", _FOLDS))
 
 
+def _dialect(cursor: Cursor) -> str:
+    return str(Dialect.parse(cursor.identifier("a SQL dialect")))
+
+
+def _query(cursor: Cursor, dialect: str | None) -> str:
+    """Strings and names of another dialect are not Spark's, so its text is taken unread."""
+    return cursor.query() if dialect in (None, Dialect.SPARK) else cursor.rest()
+
+
 def _columns(cursor: Cursor) -> tuple[str, ...]:
     cursor.expect_symbol("(")
     columns = [cursor.identifier("a column name")]
@@ -110,6 +120,7 @@ _CLAUSES: tuple[tuple[tuple[str, ...], str, Callable[[Cursor], Any]], ...] = (
     (("PARTITION", "BY"), "partition_by", _columns),
     (("PARTITIONED", "BY"), "partition_by", _columns),
     (("FOLD",), "fold", _fold_policy),
+    (("DIALECT",), "dialect", _dialect),
     (("WITH", "NO", "DATA"), "with_data", lambda _: False),
 )
 
@@ -128,8 +139,9 @@ def _alter(cursor: Cursor) -> Statement:
 
 def _set(cursor: Cursor, name: str) -> Statement:
     if cursor.accept("QUERY"):
+        dialect = _dialect(cursor) if cursor.accept("DIALECT") else None
         cursor.accept("AS")
-        return SetQuery(name, cursor.query())
+        return SetQuery(name, _query(cursor, dialect), dialect)
     if cursor.accept("SCHEDULE"):
         return SetSchedule(name, _schedule(cursor))
     if cursor.accept("REFRESH", "MODE"):

@@ -21,6 +21,7 @@ class CreateStreamTable:
     with_data: bool = True
     or_replace: bool = False
     if_not_exists: bool = False
+    dialect: str | None = None
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class SetQuery:
 
     name: str
     query: str
+    dialect: str | None = None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,28 @@
+"""Queries that fail on their data in PostgreSQL, and must fail in Spark too: a value instead would be wrong."""
+
+FAILING = (
+    "SELECT n / 0 AS a FROM t",
+    "SELECT n % 0 AS a FROM t",
+    "SELECT d / 0 AS a FROM t",
+    "SELECT f / 0 AS a FROM t",
+    "SELECT id / n AS a FROM t",
+    "SELECT ln(n) AS a FROM t",
+    "SELECT log(n - n) AS a FROM t",
+    "SELECT sqrt(n) AS a FROM t",
+    "SELECT power(n, -1) AS a FROM t",
+    "SELECT n ^ 0.5 AS a FROM t",
+    "SELECT n + 1 AS a FROM t",
+    "SELECT n * 2 AS a FROM t",
+    "SELECT n::smallint AS a FROM t",
+    "SELECT b::int AS a FROM t",
+    "SELECT f::bigint AS a FROM t",
+    "SELECT s::int AS a FROM t",
+    "SELECT k::boolean AS a FROM t",
+    "SELECT s::date AS a FROM t",
+    "SELECT '2024-02-30'::date AS a FROM t",
+    "SELECT d::numeric(4, 2) AS a FROM t",
+    "SELECT make_date(2024, 13, 1) AS a FROM t",
+    "SELECT split_part(s, 'b', 0) AS a FROM t",
+    "SELECT (SELECT y FROM u) AS a FROM t",
+    "SELECT n = 'x' AS a FROM t",
+)

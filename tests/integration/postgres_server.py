@@ -1,0 +1,105 @@
+"""A real PostgreSQL for one test run: its own data folder, a socket of its own, stopped at the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+Rows = list[list[tuple[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Server:
+    bin: Path
+    socket: Path
+
+    def run(self, script: str) -> str:
+        """What psql prints for a script; an error in it fails."""
+        command = [self.bin / "psql", "-h", self.socket, "-U", "postgres", "-XqAt", "-v", "ON_ERROR_STOP=1"]
+        done = subprocess.run(command, input=script, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def answers(self, queries: Sequence[str], zone: str = "UTC") -> list[Rows]:
+        """The rows of each query, as pairs of column name and value; numbers are exact."""
+        script = [f"SET timezone = '{zone}';"]
+        for query in queries:
+            rows = "'[' || coalesce(string_agg(row_to_json(q)::text, ','), '') || ']'"
+            script.append(f"SELECT {rows} FROM ({query}\n) q;")
+        lines = self.run("\n".join(script)).splitlines()
+        return [json.loads(line, parse_float=Decimal, object_pairs_hook=list) for line in lines]
+
+
+def binaries() -> Path:
+    """The folder of the newest PostgreSQL that is installed: Debian's own place, or the search path."""
+    found = sorted(
+        Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda p: int(re.sub(r"\D", "", p.parts[4]) or 0)
+    )
+    plain = shutil.which("initdb")
+    if not found and plain is None:
+        raise AssertionError("no PostgreSQL is installed: run make setup as root, or apt install postgresql")
+    return (found[-1] if found else Path(str(plain))).parent
+
+
+@contextmanager
+def server() -> Iterator[Server]:
+    """Text sorts by code points, as in Spark. PostgreSQL does not run as root, so root hands over to its user."""
+    bin_folder = binaries()
+    user: dict[str, Any] = {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
+    # not below pytest's own folder, which other users may not enter
+    with tempfile.TemporaryDirectory(prefix="fl-pg-", dir="/tmp", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        if user:
+            owner = pwd.getpwnam("postgres")
+            os.chown(folder, owner.pw_uid, owner.pw_gid)
+        data = folder / "data"
+        made = [
+            bin_folder / "initdb",
+            "-D",
+            data,
+            "-A",
+            "trust",
+            "-U",
+            "postgres",
+            "-N",
+            "-E",
+            "UTF8",
+            "--locale=C.UTF-8",
+        ]
+        subprocess.run([*made, "--lc-collate=C"], check=True, stdout=subprocess.DEVNULL, cwd=folder, **user)
+        settings = {"listen_addresses": "", "unix_socket_directories": name, "fsync": "off"}
+        options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
+        log = (folder / "log").open("w")
+        process = subprocess.Popen([bin_folder / "postgres", "-D", data, *options], cwd=folder, stderr=log, **user)
+        try:
+            _wait(bin_folder, folder, process, folder / "log")
+            yield Server(bin_folder, folder)
+        finally:
+            process.terminate()
+            process.wait(timeout=60)
+            log.close()
+
+
+def _wait(bin_folder: Path, folder: Path, process: subprocess.Popen[bytes], log: Path) -> None:
+    """pg_isready waits by itself; each call that fails means that the server is still starting."""
+    for _ in range(200):
+        ready = subprocess.run([bin_folder / "pg_isready", "-h", folder, "-t", "1", "-q"], check=False)
+        if ready.returncode == 0:
+            return
+        try:
+            process.wait(timeout=0.1)
+        except subprocess.TimeoutExpired:
+            continue
+        break
+    raise AssertionError(f"PostgreSQL did not start: {log.read_text()}")
