@@ -18,3 +18,8 @@ def large(spark: SparkSession) -> DataFrame:
 def above(spark: SparkSession) -> DataFrame:
     """Reads another stream table."""
     return spark.table("by_function").where("total > 5")
+
+
+def rows_of_the_session(spark: SparkSession) -> DataFrame:
+    """Cannot be rebuilt by another process."""
+    return spark.sparkContext.parallelize([(1,)]).toDF("id INT")

@@ -1,0 +1,93 @@
+"""Every refusal, provoked once through validate and once through create: the same error, and nothing left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import freshlake
+from freshlake import errors as e
+from freshlake.compiler.refusals import (
+    NESTED_VIEWS,
+    REFUSALS,
+    RUNS_FULL,
+    SESSION_ROWS,
+    TABLESAMPLE,
+    VIEW_DEPTH,
+    Refusal,
+    WithoutRule,
+)
+from freshlake.lake import Freshlake
+from tests.integration import shop_definitions
+from tests.integration.lakes import ANY_SHARE, orders, refused
+
+
+@pytest.fixture(scope="module")
+def fl(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Freshlake]:
+    with freshlake.connect(tmp_path_factory.mktemp("lake"), settings=ANY_SHARE) as lake:
+        orders(lake)
+        lake.sql("CREATE TABLE parquet_orders USING parquet AS SELECT id FROM orders")
+        yield lake
+
+
+def check(fl: Freshlake, refusal: Refusal, query: object, position: tuple[int, int] | None) -> None:
+    for call in (
+        lambda: fl.validate(query),  # type: ignore[arg-type]
+        lambda: fl.create_stream_table("broken", query),  # type: ignore[arg-type]
+    ):
+        with refused(fl, refusal.error, code=refusal.error.code) as caught:
+            call()
+        error = caught.value
+        assert (error.construct, error.detail, error.hint) == (refusal.construct, refusal.reason, refusal.rewrite)
+        assert error.position == position
+
+
+@pytest.mark.parametrize("refusal", [r for r in REFUSALS if r.example], ids=lambda r: r.construct)
+def test_a_refusal_says_what_where_why_and_what_instead(fl: Freshlake, refusal: Refusal) -> None:
+    assert refusal.example is not None
+    # on the second line, and not at its beginning
+    query = f"-- first\n  {refusal.example}"
+    column = refusal.example.index(refusal.word or "SELECT") + 3
+    check(fl, refusal, query, (2, column))
+
+
+def test_views(spark: SparkSession, lake_dir: Path) -> None:
+    """What stands in a view is placed at the view's name."""
+    with freshlake.connect(lake_dir) as fl:
+        orders(fl)
+        fl.sql("CREATE VIEW sampled AS SELECT id FROM orders TABLESAMPLE (50 PERCENT)")
+        check(fl, TABLESAMPLE, "SELECT id FROM sampled", (1, 16))
+        fl.sql("CREATE VIEW level1 AS SELECT id FROM orders")
+        for level in range(2, VIEW_DEPTH + 2):
+            fl.sql(f"CREATE VIEW level{level} AS SELECT id FROM level{level - 1}")
+        check(fl, NESTED_VIEWS, f"SELECT id FROM level{VIEW_DEPTH + 1}", (1, 16))
+        assert fl.validate(f"SELECT id FROM level{VIEW_DEPTH}").differential
+
+
+def test_rows_of_the_session(fl: Freshlake) -> None:
+    check(fl, SESSION_ROWS, shop_definitions.rows_of_the_session, None)
+
+
+def test_a_position_in_sparks_text_is_not_shown_for_another_dialect(fl: Freshlake) -> None:
+    with refused(fl, e.UnsupportedLimit) as caught:
+        fl.validate("SELECT id FROM orders LIMIT 3", dialect="postgres")
+    assert (caught.value.construct, caught.value.position) == ("LIMIT or OFFSET without ORDER BY", None)
+
+
+@pytest.mark.parametrize("case", RUNS_FULL, ids=lambda c: c.construct)
+def test_a_construct_without_a_rule_runs_full_and_is_refused_under_differential(
+    fl: Freshlake, case: WithoutRule
+) -> None:
+    answer = fl.validate(case.example)
+    assert not answer.differential
+    (reason,) = (r for r in answer.reasons if r.construct and r.construct.startswith(case.construct))
+    assert reason.code == "not-differentiable"
+    assert reason.hint
+    assert reason.position is not None
+    with refused(fl, e.NotDifferentiable, reason.message) as caught:
+        fl.create_stream_table("broken", case.example, refresh_mode="DIFFERENTIAL")
+    first = answer.reasons[0]
+    assert (caught.value.construct, caught.value.position) == (first.construct, first.position)
