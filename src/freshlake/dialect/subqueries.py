@@ -60,10 +60,18 @@ class Subqueries(Calls):
             return self._over_array(node, operand, every)
         inner, columns = self.inner(plain)
         value = self._comparable(node.this, columns, node)
-        if truth and not every and sign == "eq":
-            return Typed(exp.In(this=atom(value.node), query=exp.Subquery(this=inner)), t.BOOL)
+        if truth:
+            return Typed(self._holds(value.node, node, inner, every), t.BOOL)
         build = self._all if every else self._some
         return build(value.node, type(node), inner)
+
+    def _holds(self, value: exp.Expr, node: exp.Expr, inner: exp.Expr, every: bool) -> exp.Expr:
+        """Where only TRUE counts one join decides: is there a row that agrees, or none that does not."""
+        if every:
+            return exp.Not(this=self._exists(value, type(node), inner, "NOT TRUE"))
+        if isinstance(node, exp.EQ):
+            return exp.In(this=atom(value), query=exp.Subquery(this=inner))
+        return self._exists(value, type(node), inner, "TRUE")
 
     def _comparable(self, value: exp.Expr, columns: Columns, node: exp.Expr) -> Typed:
         found = self.typed(value, "a comparison with a subquery")
@@ -89,7 +97,7 @@ class Subqueries(Calls):
         return Typed(case((refuted, exp.false()), (unsure, exp.Null()), default=exp.true()), t.BOOL)
 
     def _exists(self, value: exp.Expr, kind: type[exp.Expr], inner: exp.Expr, test: str) -> exp.Expr:
-        """A row of the subquery for which the comparison is TRUE, FALSE or NULL; its one column gets its own name."""
+        """A row of the subquery for which the comparison has a truth value; its one column gets its own name."""
         alias = exp.TableAlias(this=name(QUERY), columns=[name(VALUE)])
         relation = exp.Subquery(this=inner.copy(), alias=alias)
         compared = binary(kind, value, column(VALUE, QUERY))
@@ -97,6 +105,7 @@ class Subqueries(Calls):
             "TRUE": compared,
             "FALSE": exp.Not(this=atom(compared)),
             "NULL": exp.Is(this=atom(compared), expression=exp.Null()),
+            "NOT TRUE": exp.Not(this=exp.Is(this=atom(compared), expression=exp.true())),
         }
         chosen = exp.Select(expressions=[number(1)])
         chosen.set("from_", exp.From(this=relation))

@@ -1,0 +1,42 @@
+"""PostgreSQL queries as stream tables: after every change their rows are those that PostgreSQL gives."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+import freshlake
+from freshlake.lake import Freshlake
+from tests.integration.lakes import ANY_SHARE
+from tests.integration.postgres_compare import answer, frame_of, unmatched
+from tests.integration.postgres_differential import QUERIES, ROUNDS
+from tests.integration.postgres_queries import create_script
+from tests.integration.postgres_server import Server, server
+
+
+def differing(fl: Freshlake, postgres: Server) -> list[str]:
+    found = []
+    for (name, query), expected in zip(QUERIES.items(), postgres.answers(list(QUERIES.values())), strict=True):
+        missing, unexpected = unmatched(expected, answer(fl.table(name)))
+        if missing or unexpected:
+            found.append(f"{name}: {query}\nonly in PostgreSQL {missing}\nonly in {name} {unexpected}")
+    return found
+
+
+def test_stream_tables_follow_postgresql(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> None:
+    with server() as postgres, freshlake.connect(tmp_path_factory.mktemp("lake"), settings=ANY_SHARE) as fl:
+        postgres.run(create_script())
+        for table in ("t", "u"):
+            frame_of(fl.spark, table).createOrReplaceTempView(f"{table}_rows")
+            fl.sql(f"CREATE TABLE {table} USING delta AS SELECT * FROM {table}_rows")
+        for name, query in QUERIES.items():
+            assert fl.validate(query, dialect="postgres").differential, name
+            fl.create_stream_table(name, query, dialect="postgres", refresh_mode="DIFFERENTIAL")
+        assert not differing(fl, postgres)
+        for number, statements in enumerate(ROUNDS):
+            for statement in statements:
+                postgres.run(statement)
+                fl.sql(statement)
+            results = fl.refresh_all()
+            assert {str(r.action) for r in results} <= {"DIFFERENTIAL", "NO_DATA"}
+            assert not differing(fl, postgres), f"after round {number}"
