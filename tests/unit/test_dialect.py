@@ -113,6 +113,21 @@ def test_a_column_named_like_a_made_up_name_is_not_captured() -> None:
     assert "exists(arr, __fl_element -> element = __fl_element)" in text
 
 
+@pytest.mark.parametrize(
+    ("condition", "text"),
+    [
+        ("n > ALL (SELECT y FROM u)", "NOT EXISTS( SELECT 1 FROM ( SELECT y FROM u ) AS __fl_query(__fl_value)"),
+        ("n > ANY (SELECT y FROM u)", "EXISTS( SELECT 1 FROM ( SELECT y FROM u ) AS __fl_query(__fl_value)"),
+        ("n = ANY (SELECT y FROM u)", "n IN ( SELECT y FROM u )"),
+    ],
+)
+def test_any_and_all_of_a_subquery_are_one_join_where_only_true_counts(condition: str, text: str) -> None:
+    assert spark(f"SELECT id FROM t WHERE {condition}").startswith(f"SELECT id FROM t WHERE {text}")
+    # NULL is not FALSE under NOT and as a value
+    kept = [spark(f"SELECT id FROM t WHERE NOT ({condition})"), spark(f"SELECT {condition} AS a FROM t")]
+    assert ["THEN NULL" in query and query.count("EXISTS(") == 2 for query in kept] == [True, True]
+
+
 def test_types_that_are_not_known_are_refused_only_where_they_matter() -> None:
     def struct(_: str) -> list[tuple[str, str]]:
         return [("a", '{"type":"struct","fields":[]}'), ("b", "variant")]
