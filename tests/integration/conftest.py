@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from freshlake.compiler import compile as compile_module
 from freshlake.compiler import plan as p
+from freshlake.compiler.refusals import Position
 from freshlake.compiler.support import Reason
 from freshlake.compiler.walk import nodes
 
@@ -16,7 +19,7 @@ def windows_without_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     known = compile_module.reasons
     window = Reason("not-differentiable", "a window function has no differential rule yet", "use mode AUTO or FULL")
 
-    def reasons(plan: p.Plan) -> tuple[Reason, ...]:
-        return (*known(plan), *([window] if any(isinstance(n, p.Window) for n in nodes(plan)) else []))
+    def reasons(plan: p.Plan, places: Mapping[str, Position]) -> tuple[Reason, ...]:
+        return (*known(plan, places), *([window] if any(isinstance(n, p.Window) for n in nodes(plan)) else []))
 
     monkeypatch.setattr(compile_module, "reasons", reasons)

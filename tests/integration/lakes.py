@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from freshlake.catalog.records import StreamTable
 from freshlake.errors import FreshlakeError
 from freshlake.lake import Freshlake
 from tests.bags import canonical
@@ -50,7 +51,7 @@ def picture(fl: Freshlake) -> dict[str, Any]:
     streams = fl.path / "_freshlake" / "streams"
     return {
         "status": [{k: v for k, v in asdict(s).items() if k not in moving} for s in fl.status()],
-        "definitions": [(t.full_name, t.original_query, t.frontier) for t in fl._engine.catalog.stream_tables()],
+        "definitions": [(t.full_name, t.original_query, _sources(t)) for t in fl._engine.catalog.stream_tables()],
         "dependencies": fl._engine.catalog.all_dependencies(),
         "contents": {s.name: rows(fl, s.name) for s in fl.status() if s.is_populated},
         "folders": sorted(str(p.relative_to(streams)) for p in streams.glob("*/*")) if streams.exists() else [],
@@ -59,6 +60,10 @@ def picture(fl: Freshlake) -> dict[str, Any]:
         "temporary": sorted(t.name for t in fl.spark.catalog.listTables() if t.isTemporary),
         "leases": [fl._engine.catalog.lease(t.id) for t in fl._engine.catalog.stream_tables()],
     }
+
+
+def _sources(table: StreamTable) -> Any:
+    return (table.frontier or {}).get("sources")
 
 
 @contextmanager

@@ -28,7 +28,7 @@ SELECT id, tz + interval '1 day' AS a, tz - interval '5 hours' AS b, date_trunc(
 
 SELECT x, date_trunc('hour', x) AS a, x + interval '1 day' AS b, extract(hour from x) AS c FROM (VALUES ('2024-03-10 02:30'::timestamp), ('2024-11-03 01:30'::timestamp), ('2024-03-09 02:30'::timestamp)) v(x)
 
-SELECT x, x + interval '1 day' AS a, x + interval '12 hours' AS b, date_trunc('day', x) AS c, x - interval '1 month' AS e FROM (VALUES ('2024-03-10 07:30+00:00'::timestamptz), ('2024-11-03 05:30+00:00'::timestamptz), ('2024-03-09 07:30+00:00'::timestamptz)) v(x)
+SELECT x, x + interval '1 day' AS a, x + interval '12 hours' AS b, date_trunc('day', x) AS c, x - interval '1 month' AS e FROM (VALUES ('2024-03-10 07:30:00+00:00'::timestamptz), ('2024-11-03 05:30:00+00:00'::timestamptz), ('2024-03-09 07:30:00+00:00'::timestamptz)) v(x)
 
 SELECT DISTINCT date_trunc('month', day)::date AS m, extract(year from day)::int AS y FROM t
 
