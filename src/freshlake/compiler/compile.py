@@ -84,8 +84,9 @@ def normal_form(plan: p.Plan, output: tuple[p.Column, ...]) -> p.Plan:
 
 
 def fingerprint(plan: p.Plan, output: tuple[p.Column, ...]) -> str:
-    """Equal for equal queries in every process: expression numbers that Spark draws are left out."""
+    """Equal for equal queries in every process: expression numbers that Spark draws are left out, sets are in order."""
     shown = re.sub(DRAWN, "#", f"{LAYOUT} {plan!r} {[(c.name, c.label, c.type) for c in output]!r}")
+    shown = re.sub(r"frozenset\(\{(.*?)\}\)", lambda facts: str(sorted(facts[1].split(", "))), shown)
     return hashlib.sha256(shown.encode()).hexdigest()[:32]
 
 
