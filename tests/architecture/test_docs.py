@@ -21,6 +21,7 @@ from freshlake.service import rounds
 from freshlake.service.report import Finding, RefreshRecord, SourceInfo, StreamTableStatus, TreeLine, Validation
 from freshlake.statements import parse
 from freshlake.storage import policy
+from tests.docs.generated import TABLES, with_table
 from tests.docs.markdown import DOCS, ROOT, anchors, blocks, links, pages, sections
 
 OPERATORS = DOCS / "operators"
@@ -110,6 +111,13 @@ def test_an_operator_page_has_all_its_parts(page: Path) -> None:
     content = page.read_text(encoding="utf-8")
     assert {"Example", "Cost", "Traps"} <= set(sections(content))
     assert re.search(r"^\*\*Law:\*\* .+\n\n\*\*Linearity:\*\* (linear|bilinear|non-linear)$", content, re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", TABLES)
+def test_a_table_made_from_the_code_is_up_to_date(page: str) -> None:
+    """`python -m tests.docs.generated` writes them anew."""
+    found = text(page)
+    assert with_table(found, TABLES[page]()) == found
 
 
 @pytest.mark.parametrize("name", Settings.model_fields)

@@ -21,7 +21,7 @@ def window(*facts: str, order: tuple[p.Order, ...] = BY_X, child: p.Plan = A) ->
 
 
 def picked(function: str = "First") -> p.Aggregate:
-    call = p.Call("v", function, "first(a_x)", "long", columns=("a_x",), facts=frozenset({"order-sensitive"}))
+    call = p.Call("v", function, "first(a_x)", "long", columns=("a_x",), facts=frozenset({p.OPEN}))
     return p.Aggregate((p.Column("a_g", "long"), p.Column("v", "long")), A, (p.Item("a_g"),), (call,))
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from enum import StrEnum
 
+from freshlake.compiler.aggregate_functions import Tier, function_of
 from freshlake.compiler.plan import Aggregate, Call, Column
 
 ROWS = "__fl_n"
@@ -13,13 +13,10 @@ ROWS = "__fl_n"
 _SESSION = "spark.sessionWindow"
 """Spark's mark on a group key that it merges with neighbouring ones while it aggregates."""
 
+SAFE = 28
+"""Digits of a value up to which ten billion of them, or one times a weight, fit the 38 digits of a state."""
+
 _INTEGRAL = frozenset({"byte", "short", "integer", "long"})
-
-
-class Tier(StrEnum):
-    ALGEBRAIC = "algebraic"
-    EXTREMUM = "extremum"
-    RECOMPUTE = "recompute"
 
 
 def decimal_of(kind: str) -> tuple[int, int] | None:
@@ -31,13 +28,9 @@ def decimal_of(kind: str) -> tuple[int, int] | None:
 
 
 def tier(call: Call) -> Tier:
-    if call.function == "Count" and not call.distinct:
-        return Tier.ALGEBRAIC
-    if call.function in ("Sum", "Average") and not call.distinct and call.finish and decimal_of(call.arg_types[0]):
-        return Tier.ALGEBRAIC
-    if call.function in ("Min", "Max"):
-        return Tier.EXTREMUM
-    return Tier.RECOMPUTE
+    """What the table says of the function, for a call that Freshlake can finish from state of its own."""
+    known = function_of(call.function).tier
+    return known if call.finish is not None and not call.distinct else Tier.RECOMPUTE
 
 
 def is_session(column: Column) -> bool:
@@ -67,3 +60,6 @@ def state_columns(calls: tuple[Call, ...]) -> tuple[tuple[str, str], ...]:
             columns.append((f"__fl_m{i}", call.type))
         columns.append((f"__fl_n{i}", "long"))
     return tuple(columns)
+
+
+__all__ = ["ROWS", "SAFE", "Tier", "decimal_of", "is_session", "state_columns", "tier", "tier_of"]

@@ -4,26 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from freshlake.compiler.aggregates import decimal_of
+from freshlake.compiler.aggregate_functions import Open, function_of
+from freshlake.compiler.aggregates import SAFE, decimal_of
 from freshlake.compiler.bind_expression import ExpressionBinder, json_type
-from freshlake.compiler.plan import Call, Expr, text
-
-ORDER_SENSITIVE = frozenset(
-    [
-        "First",
-        "Last",
-        "CollectList",
-        "CollectSet",
-        "ListAgg",
-        "MaxBy",
-        "MinBy",
-        "Mode",
-        "HistogramNumeric",
-        "ApproximatePercentile",
-        "ApproxTopK",
-        "AnyValue",
-    ]
-)
+from freshlake.compiler.plan import OPEN, Call, Expr, text
 
 
 def bind_call(aggregate: Any, index: int, name: str, binder: ExpressionBinder) -> Call:
@@ -45,10 +29,27 @@ def bind_call(aggregate: Any, index: int, name: str, binder: ExpressionBinder) -
         condition=None if condition is None else binder.expr(condition),
         distinct=distinct,
         columns=whole.columns,
-        facts=frozenset({"order-sensitive"} if kind in ORDER_SENSITIVE else ()),
+        facts=frozenset({OPEN} if is_open(function) else ()),
         handle=whole.handle,
-        finish=None if distinct else _finish(function, kind, types, index, whole.text, binder),
+        finish=None if distinct else _finish(function, kind, types, index, binder),
     )
+
+
+def is_open(function: Any) -> bool:
+    """Whether two right evaluations over the same rows may differ."""
+    kind = function.getClass().getSimpleName()
+    if kind == "Mode" and function.reverseOpt().isDefined():
+        return False
+    if kind == "ListAgg" and _is_ordered_by_itself(function):
+        return False
+    return function_of(kind).open is not Open.NOTHING
+
+
+def _is_ordered_by_itself(function: Any) -> bool:
+    """Texts that such an order ties are the same text; a collation also ties different ones."""
+    order = function.orderExpressions()
+    plain = json_type(function.child().dataType()) in ("string", "binary")
+    return bool(order.size()) and plain and bool(order.apply(0).child().semanticEquals(function.child()))
 
 
 def _guarded(argument: Any, condition: Any, binder: ExpressionBinder) -> Any:
@@ -59,16 +60,16 @@ def _guarded(argument: Any, condition: Any, binder: ExpressionBinder) -> Any:
     return expressions.If(condition, argument, expressions.Literal(None, argument.dataType()))
 
 
-def _finish(
-    function: Any, kind: str, types: tuple[str, ...], i: int, shown: str, binder: ExpressionBinder
-) -> Expr | None:
+def _finish(function: Any, kind: str, types: tuple[str, ...], i: int, binder: ExpressionBinder) -> Expr | None:
     if kind == "Count":
         return text(f"__fl_n{i}", f"__fl_n{i}")
     if kind in ("Min", "Max"):
         return text(f"__fl_m{i}", f"__fl_m{i}")
-    if kind not in ("Sum", "Average") or decimal_of(types[0]) is None or shown.startswith("try_"):
+    if kind not in ("Sum", "Average") or not _has_exact_state(function, kind, types[0]):
         return None
-    empty = {"Sum": "null", "Average": "0"}[kind]
+    precision = decimal_of(types[0])
+    assert precision is not None
+    empty = {"Sum": "null", "Average": f"cast(0 as decimal(38,{precision[1]}))"}[kind]
     pairs = []
     for buffer in binder.b.items(function.aggBufferAttributes()):
         meaning = {
@@ -79,3 +80,16 @@ def _finish(
         pairs.append(binder.b.pair(buffer, binder.b.stable_alias(binder.b.parse(meaning), buffer.name())))
     handle = binder.b.substitute(function.evaluateExpression(), pairs)
     return Expr(f"{kind.lower()} of __fl_s{i}, __fl_n{i}", (f"__fl_s{i}", f"__fl_n{i}"), handle)
+
+
+def _has_exact_state(function: Any, kind: str, of: str) -> bool:
+    """Whether a sum kept as decimal(38, s) ends as Spark's does, also beyond the largest value.
+
+    A sum that overflows is an error in ANSI mode, of the state as of the result. Otherwise it wraps around, or is NULL,
+    which the state cannot tell.
+    """
+    decimal = decimal_of(of)
+    if decimal is None:
+        return False
+    mode = (function.evalContext() if kind == "Sum" else function).evalMode().toString()
+    return mode == "ANSI" or (mode == "LEGACY" and of != "long" and decimal[0] <= SAFE)

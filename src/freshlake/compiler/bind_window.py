@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from freshlake.compiler.bind_call import ORDER_SENSITIVE
+from freshlake.compiler.bind_call import is_open
 from freshlake.compiler.bind_expression import ExpressionBinder
 from freshlake.compiler.plan import PLACE, TIES, Item
 
@@ -31,8 +31,7 @@ def _facts(window: Any) -> frozenset[str]:
     if kind in _BY_PLACE:
         return frozenset({TIES, PLACE})
     if kind == "AggregateExpression" and _has_whole_peers(window.windowSpec().frameSpecification()):
-        by_order = function.aggregateFunction().getClass().getSimpleName() in ORDER_SENSITIVE
-        return frozenset({TIES} if by_order else ())
+        return frozenset({TIES} if is_open(function.aggregateFunction()) else ())
     return frozenset({TIES})
 
 

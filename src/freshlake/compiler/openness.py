@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from freshlake.compiler import plan as p
-
-_LISTS = ("CollectList", "CollectSet")
+from freshlake.compiler.aggregate_functions import Open, function_of
 
 
 @dataclass
@@ -109,8 +108,9 @@ def _aggregate(plan: p.Aggregate, found: Openness) -> None:
     for call in plan.calls:
         if found.reads(call.columns):
             found.columns.add(call.name)
-        elif "order-sensitive" in call.facts:
-            (found.lists if call.function in _LISTS else found.columns).add(call.name)
+        elif p.OPEN in call.facts:
+            is_list = function_of(call.function).open is Open.ORDER
+            (found.lists if is_list else found.columns).add(call.name)
 
 
 def _window(plan: p.Window, found: Openness, ties: bool) -> None:

@@ -12,6 +12,9 @@ WEIGHT = "__fl_weight"
 TIES = "ties"
 """The fact of a window function whose result depends on the order of rows that its ORDER BY leaves equal."""
 
+OPEN = "open"
+"""The fact of an aggregate call of which two evaluations over the same rows may differ."""
+
 PLACE = "place"
 """The fact of a window function whose result follows from a row's place in its partition: row_number, ntile."""
 

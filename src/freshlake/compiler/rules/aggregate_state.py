@@ -10,11 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from freshlake.compiler import plan as p
-from freshlake.compiler.aggregates import ROWS, decimal_of, state_columns
+from freshlake.compiler.aggregates import ROWS, SAFE, decimal_of, state_columns
 from freshlake.compiler.rules.weights import COLUMN, is_weighted
-
-_WIDE = 28
-"""Digits beyond which value × decimal(9, 0) no longer fits 38 digits."""
 
 
 def arguments(aggregate: p.Aggregate, child: p.Plan) -> p.Plan:
@@ -31,7 +28,7 @@ def arguments(aggregate: p.Aggregate, child: p.Plan) -> p.Plan:
 
 
 def _is_wide(call: p.Call) -> bool:
-    return call.function in ("Sum", "Average") and (decimal_of(call.arg_types[0]) or (0, 0))[0] > _WIDE
+    return call.function in ("Sum", "Average") and (decimal_of(call.arg_types[0]) or (0, 0))[0] > SAFE
 
 
 def _one_row_per_copy(plan: p.Plan) -> p.Plan:
@@ -84,13 +81,19 @@ def _changes(call: p.Call) -> Iterator[tuple[str, str]]:
     if call.function in ("Sum", "Average"):
         precision, scale = decimal_of(call.arg_types[0]) or (38, 0)
         x = f"cast({value(call)} as decimal({precision},{scale}))"
-        term = f"if({p.WEIGHT} > 0, {x}, -{x})" if precision > _WIDE else f"{x} * cast({p.WEIGHT} as decimal(9,0))"
-        yield f"__fl_s{i}", f"cast(coalesce(sum({term}), 0) as decimal(38,{scale}))"
+        term = f"if({p.WEIGHT} > 0, {x}, -{x})" if precision > SAFE else f"{x} * cast({p.WEIGHT} as decimal(9,0))"
+        yield f"__fl_s{i}", _sum(term, scale)
     if call.function in ("Min", "Max"):
         best = call.function.lower()
         yield f"__fl_i{i}", f"{best}(if(__fl_e{i} > 0, {value(call)}, null))"
         yield f"__fl_d{i}", f"{best}(if(__fl_e{i} < 0, {value(call)}, null))"
     yield f"__fl_n{i}", f"sum(if({counted(call)}, {p.WEIGHT}, 0L))"
+
+
+def _sum(term: str, scale: int) -> str:
+    """The zero has the type of the sum: with a plain 0 Spark makes room for ten digits before the point."""
+    kind = f"decimal(38,{scale})"
+    return f"coalesce(cast(sum({term}) as {kind}), cast(0 as {kind}))"
 
 
 def whole_state(aggregate: p.Aggregate, child: p.Plan) -> p.Plan:
@@ -100,8 +103,8 @@ def whole_state(aggregate: p.Aggregate, child: p.Plan) -> p.Plan:
         i = call.slot
         if call.function in ("Sum", "Average"):
             precision, scale = decimal_of(call.arg_types[0]) or (38, 0)
-            total = f"sum(cast({value(call)} as decimal({precision},{scale})))"
-            items.append(p.Item(f"__fl_s{i}", p.text(f"cast(coalesce({total}, 0) as decimal(38,{scale}))")))
+            term = f"cast({value(call)} as decimal({precision},{scale}))"
+            items.append(p.Item(f"__fl_s{i}", p.text(_sum(term, scale))))
         if call.function in ("Min", "Max"):
             items.append(p.Item(f"__fl_m{i}", p.text(f"{call.function.lower()}({value(call)})")))
         items.append(p.Item(f"__fl_n{i}", p.text(f"count_if({counted(call)})")))
