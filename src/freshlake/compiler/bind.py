@@ -311,7 +311,13 @@ class _Binder(ExpressionBinder):
         return ordered if below is child else p.project(ordered, p.passing(child))
 
     def bind_globallimit(self, node: Any) -> p.Plan:
-        return p.Limit(self.columns(node), self._ordered(node), int(node.limitExpr().eval(None)))
+        below, count = node.children().head(), int(node.limitExpr().eval(None))
+        while below.nodeName() == "LocalLimit":
+            below = below.children().head()
+        rows = below.maxRows()
+        if rows.isDefined() and rows.get() <= count:  # there is nothing to cut, as after an aggregate without groups
+            return self.walk(below)
+        return p.Limit(self.columns(node), self._ordered(node), count)
 
     def bind_offset(self, node: Any) -> p.Plan:
         return p.Limit(self.columns(node), self._ordered(node), int(node.offsetExpr().eval(None)), True)
