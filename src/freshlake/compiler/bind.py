@@ -201,7 +201,7 @@ class _Binder(ExpressionBinder):
 
         So time changes rows of that side, instead of every row of the other one.
         """
-        current, names, mark = self.b.pattern.CURRENT_LIKE(), set(side.names), len(self.attached)
+        current, names, mark = self.b.current_like, set(side.names), len(self.attached)
         reads = [{self.names[i] for i in self.ids(e.references().toSeq())} for e in tests]
         moved = [e.containsPattern(current) and read <= names for e, read in zip(tests, reads, strict=True)]
         if not any(moved):

@@ -34,6 +34,7 @@ class ExpressionBinder(ABC):
         self.numbered = 0
         self.attributes: dict[int, Any] = {}
         self.pairs: list[Any] = []
+        self.read: dict[int, p.Expr] = {}
         self.attached: list[tuple[p.Column, p.Plan, bool]] = []
         self.moments: dict[str, p.Column] = {}
         """Fields of the current time that the operator being read asks for."""
@@ -90,18 +91,32 @@ class ExpressionBinder(ABC):
     # Expressions -----------------------------------------------------------------------------------------------------
 
     def expr(self, e: Any) -> p.Expr:
-        e = self.prepare(e)
+        kind = e.getClass().getSimpleName()
+        if kind == "AttributeReference":
+            return self.column(e)
+        e = self.prepare(e, kind)
         if e.containsPattern(self.b.plan_expression):
             e = self.lower(e)
-        if e.containsPattern(self.b.pattern.CURRENT_LIKE()):
+        if e.containsPattern(self.b.current_like):
             e = self.at_moment(e)
+        kind = e.getClass().getSimpleName()
+        if kind == "AttributeReference":  # a subquery or the time, alone
+            return self.column(e)
         self.check(e)
         columns = tuple(self.names[i] for i in self.ids(e.references().toSeq()))
-        kind = e.getClass().getSimpleName()
         handle = self.b.substitute(e, self.pairs_of(columns)) if columns else e
         equality = self.compared(e) if kind == "EqualTo" else None
         same = self.compared(e) if kind == "EqualNullSafe" else None
-        return p.Expr(self.readable(e), columns, handle, kind == "AttributeReference", equality, same)
+        return p.Expr(self.readable(e), columns, handle, False, equality, same)
+
+    def column(self, attribute: Any) -> p.Expr:
+        """Read once: grouping sets repeat every column of their input in every set."""
+        key = attribute.exprId().id()
+        if key not in self.read:
+            name = self.names[key]
+            handle = self.b.substitute(attribute, self.pairs_of((name,)))
+            self.read[key] = p.Expr(self.readable(attribute), (name,), handle, True)
+        return self.read[key]
 
     def pairs_of(self, columns: tuple[str, ...]) -> list[Any]:
         wanted = set(columns)
@@ -120,13 +135,11 @@ class ExpressionBinder(ABC):
         return None
 
     def check(self, e: Any) -> None:
-        pattern = self.b.pattern
-
         def of_session(x: Any) -> bool:
-            return bool(x.containsPattern(pattern.CURRENT_LIKE()))
+            return bool(x.containsPattern(self.b.current_like))
 
         def random(x: Any) -> bool:
-            return bool(x.containsPattern(pattern.EXPRESSION_WITH_RANDOM_SEED()) or not x.deterministic())
+            return bool(x.containsPattern(self.b.random_seed) or not x.deterministic())
 
         if of_session(e):
             found = self.culprit(e, of_session)
@@ -150,7 +163,7 @@ class ExpressionBinder(ABC):
         if kind == "CurrentTimeZone":
             zone = str(self.b.spark.conf.get("spark.sql.session.timeZone"))
             return self.b.module(CATALYST + "expressions.Literal").apply(zone)
-        current = self.b.pattern.CURRENT_LIKE()
+        current = self.b.current_like
         lowered = [self.at_moment(k) if k.containsPattern(current) else k for k in children]
         return e.withNewChildren(self.b.seq(lowered)) if children else e
 
@@ -167,9 +180,9 @@ class ExpressionBinder(ABC):
                 self.places[name] = found
         return self.moments[field].attribute
 
-    def prepare(self, e: Any) -> Any:
+    def prepare(self, e: Any, kind: str) -> Any:
         """Rank functions ask their children for a data type when built, so they cannot hold unresolved attributes."""
-        if e.getClass().getSimpleName() == "WindowExpression":
+        if kind == "WindowExpression":
             f = e.windowFunction()
             if f.getClass().getSimpleName() in ("Rank", "DenseRank", "PercentRank"):
                 return e.withNewChildren(self.b.seq([f.withOrder(self.b.nil), e.windowSpec()]))

@@ -61,8 +61,10 @@ class Bridge:
         self.no_hint = getattr(getattr(logical, "JoinHint$"), "MODULE$").NONE()
         self.options = jvm.org.apache.spark.sql.util.CaseInsensitiveStringMap.empty()
         self.join_types = jvm.org.apache.spark.sql.catalyst.plans
-        self.pattern = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
-        self.plan_expression = self.pattern.PLAN_EXPRESSION()
+        pattern = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+        self.plan_expression = pattern.PLAN_EXPRESSION()
+        self.current_like = pattern.CURRENT_LIKE()
+        self.random_seed = pattern.EXPRESSION_WITH_RANDOM_SEED()
         self.dataset = jvm.org.apache.spark.sql.classic.Dataset
         self.parser = spark._jsparkSession.sessionState().sqlParser()
         self._stable_id = self.new_id()
