@@ -88,8 +88,8 @@ CASES = {
     "top_twice": "SELECT a.id, b.k FROM (SELECT id FROM s ORDER BY x, id LIMIT 2) AS a CROSS JOIN "
     "(SELECT k FROM r ORDER BY k DESC, note LIMIT 1) AS b",
     "top_of_top": "SELECT id FROM (SELECT id, x FROM s ORDER BY x DESC, id LIMIT 4) ORDER BY x, id LIMIT 2",
-    "nothing_to_cut": "SELECT a.n, b.t FROM (SELECT count(*) AS n FROM s) AS a CROSS JOIN (SELECT sum(x) AS t FROM r) AS b "
-    "LIMIT 5",
+    "nothing_to_cut": "SELECT a.n, b.t FROM (SELECT count(*) AS n FROM s) AS a "
+    "CROSS JOIN (SELECT sum(x) AS t FROM r) AS b LIMIT 5",
     "count_of_top": "SELECT count(*) AS n, sum(x) AS t FROM (SELECT x FROM s ORDER BY x DESC LIMIT 3)",
     # set operations
     "except_all": "SELECT k, g, x FROM s EXCEPT ALL SELECT k, g, x FROM r",
