@@ -3,11 +3,12 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 N ?= 500
 BENCH ?= quick
+FILES ?= tests/scenarios
 
-.PHONY: help setup demo test check lint types imports pytest slow fuzz bench docs clean
+.PHONY: help setup demo test check lint types imports pytest slow scenarios fuzz bench docs clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  \033[1mmake %-7s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  \033[1mmake %-9s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## make .venv, install Freshlake and what it needs (Java, Delta jars); does nothing when all is there
 	@scripts/setup.sh
@@ -35,6 +36,9 @@ pytest:
 
 slow: setup ## tests that take minutes each: the command, several processes, a standalone cluster
 	$(PY) -m pytest -m slow $(ARGS)
+
+scenarios: setup ## the stories in tests/scenarios (FILES=tests/scenarios/duplicates.slt, ARGS="-k padding")
+	$(PY) -m pytest -n 2 --dist loadfile $(FILES) $(ARGS)
 
 fuzz: setup ## N random query and change histories against recomputation (N=500)
 	$(PY) -m tests.property.fuzz --count $(N)

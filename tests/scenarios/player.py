@@ -1,0 +1,263 @@
+"""Play a story in a lake of its own: after every round each scenario is refreshed, compared with its query as a bag,
+and held against what its file says."""
+
+from __future__ import annotations
+
+import traceback
+from collections import Counter
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, Row
+
+import freshlake
+from freshlake.clock import ManualClock
+from freshlake.errors import FreshlakeError
+from freshlake.lake import Freshlake
+from freshlake.refresh.result import RefreshResult
+from tests.bags import assert_same_rows, canonical
+from tests.scenarios.oracle import Oracle, mentions, oracle, written
+from tests.scenarios.shown import shown
+from tests.scenarios.story import CREATED, NO_ROWS, Expected, Facts, Round, Scenario, Statement, Story
+
+SETTINGS = {"differential_max_change_ratio": "0"}
+"""Tiny tables change by large shares all the time; the ratio would turn AUTO into FULL."""
+
+
+class Wrong(AssertionError):
+    """Something is not as it should be."""
+
+
+@dataclass
+class Player:
+    """`failures` and `results` are what the tests look at; a scenario that failed is left alone from then on."""
+
+    story: Story
+    folder: Path
+    only: Collection[str] | None = None
+    """Play these scenarios, and those they read."""
+    failures: dict[str, str] = field(default_factory=dict)
+    results: dict[tuple[str, str], RefreshResult] = field(default_factory=dict)
+    _clock: ManualClock = field(default_factory=ManualClock)
+    _before: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
+
+    def play(self) -> None:
+        fl = self._connect()
+        try:
+            try:
+                self._run(fl, self.story.setup)
+                truth = oracle(fl.spark.newSession(), self.story)
+                self._copy(fl, truth, self.story.setup)
+            except Wrong as error:
+                self._all_fail(str(error))
+                return
+            self._create(fl, truth)
+            for played in self.story.rounds:
+                if played.reopen:
+                    fl.close()
+                    fl = self._connect()
+                self._round(fl, truth, played)
+            self._end(fl)
+        finally:
+            fl.close()
+
+    @property
+    def _scenarios(self) -> Iterator[Scenario]:
+        wanted = set(self.only if self.only is not None else (s.name for s in self.story.scenarios))
+        for scenario in reversed(self.story.scenarios):
+            if scenario.name in wanted:
+                wanted |= {o.name for o in self.story.scenarios if mentions(scenario.query, o.name)}
+        return (s for s in self.story.scenarios if s.name in wanted and s.name not in self.failures)
+
+    def _connect(self) -> Freshlake:
+        settings: dict[str, Any] = {**SETTINGS, **self.story.settings}
+        return freshlake.connect(self.folder, settings=settings, clock=self._clock)
+
+    # What happens ----------------------------------------------------------------------------------------------------
+
+    def _run(self, fl: Freshlake, statements: tuple[Statement, ...]) -> None:
+        for statement in statements:
+            try:
+                fl.sql(statement.sql)
+            except Exception as error:
+                reason = str(error).splitlines()[0]
+                raise Wrong(f"{self._at(statement.line)}: the statement failed: {reason}\n{statement.sql}") from None
+
+    def _copy(self, fl: Freshlake, truth: Oracle, statements: tuple[Statement, ...]) -> set[str]:
+        tables = written(s.sql for s in statements)
+        for table in tables:
+            truth.copy(fl.spark.table(table), table)
+        return tables
+
+    def _create(self, fl: Freshlake, truth: Oracle) -> None:
+        for scenario in list(self._scenarios):
+            with self._watched(scenario, CREATED):
+                if scenario.refused:
+                    _refused(fl, scenario)
+                    continue
+                fl.create_stream_table(scenario.name, scenario.query, refresh_mode=scenario.mode, fold_policy="manual")
+                self._contents(fl, truth, scenario, scenario.expected.get(CREATED))
+
+    def _round(self, fl: Freshlake, truth: Oracle, played: Round) -> None:
+        self._clock.advance(played.seconds)
+        try:
+            self._run(fl, played.changes)
+            tables = self._copy(fl, truth, played.changes)
+        except Wrong as error:
+            self._all_fail(str(error))
+            return
+        for scenario in list(self._scenarios):
+            if scenario.refused:
+                continue
+            with self._watched(scenario, played.name):
+                expected = scenario.expected.get(played.name)
+                self._refresh(fl, truth, scenario, played, expected, self._usual(truth, scenario, played, tables))
+
+    def _refresh(
+        self,
+        fl: Freshlake,
+        truth: Oracle,
+        scenario: Scenario,
+        played: Round,
+        expected: Expected | None,
+        usual: set[str],
+    ) -> None:
+        facts = expected.facts if expected else Facts()
+        if facts.error:
+            _fails(fl, scenario, facts.error)
+            _same(self._before[scenario.name], [shown(r) for r in fl.table(scenario.name).collect()], "as before")
+        else:
+            result = fl.refresh(scenario.name, mode="DIFFERENTIAL" if scenario.mode == "DIFFERENTIAL" else None)
+            self.results[scenario.name, played.name] = result
+            _acted(result, scenario, facts, usual)
+            if played.fold:
+                fl.fold(scenario.name)
+            self._contents(fl, truth, scenario, expected)
+
+    def _usual(self, truth: Oracle, scenario: Scenario, played: Round, tables: set[str]) -> set[str]:
+        """The actions a refresh may take where its file says nothing."""
+        act = scenario.always.action or "DIFFERENTIAL"
+        if played.seconds or any(mentions(scenario.query, o.name) for o in self.story.scenarios):
+            # time may pass without a row that minds, and what is below may have come out the same
+            return {act, "NO_DATA"}
+        return {act} if tables & truth.reads[scenario.name] else {"NO_DATA"}
+
+    def _contents(self, fl: Freshlake, truth: Oracle, scenario: Scenario, expected: Expected | None) -> None:
+        """Against the query run by Spark, then against the rows that the file shows."""
+        theirs, ours = truth.frame(scenario.name, self._clock.now()), fl.table(scenario.name)
+        if _shape(theirs) != _shape(ours):
+            raise Wrong(f"the columns are {_shape(ours)}, those of the query {_shape(theirs)}")
+        found = ours.collect()
+        self._before[scenario.name] = [shown(row) for row in found]
+        if expected and expected.rows is not None:
+            with self._line(expected.line):
+                _same(list(expected.rows), self._before[scenario.name], "as the file says")
+        try:
+            assert_same_rows(map(_unordered, found), map(_unordered, theirs.collect()))
+        except AssertionError as error:
+            raise Wrong(f"left is the stream table, right its query\n{error}") from None
+
+    def _end(self, fl: Freshlake) -> None:
+        """Nothing is applied twice, and the table's own check agrees."""
+        for scenario in list(self._scenarios):
+            last = self.story.rounds[-1].name if self.story.rounds else CREATED
+            said = scenario.expected.get(last)
+            if scenario.refused or (said and said.facts.error):
+                continue
+            with self._watched(scenario, "the end"):
+                again = fl.refresh(scenario.name)
+                if str(again.action) != "NO_DATA":
+                    raise Wrong(f"refreshed again without a change: {again.action}, expected NO_DATA")
+                verified = fl.verify(scenario.name)
+                if not verified.equal:
+                    raise Wrong(f"verify found {verified}")
+
+    # How it is told ---------------------------------------------------------------------------------------------------
+
+    def _at(self, line: int) -> str:
+        return f"{self.story.path.name}:{line}"
+
+    def _all_fail(self, message: str) -> None:
+        for scenario in list(self._scenarios):
+            self.failures[scenario.name] = message
+
+    @contextmanager
+    def _line(self, line: int) -> Iterator[None]:
+        try:
+            yield
+        except Wrong as error:
+            raise Wrong(f"(line {line}) {error}") from None
+
+    @contextmanager
+    def _watched(self, scenario: Scenario, moment: str) -> Iterator[None]:
+        said = scenario.expected.get(moment)
+        where = f"{self._at(said.line if said else scenario.line)}: {scenario.name}, {moment}"
+        try:
+            yield
+        except Wrong as error:
+            self.failures[scenario.name] = f"{where}: {error}"
+        except FreshlakeError as error:
+            self.failures[scenario.name] = f"{where}: error {error.code}: {error}"
+        except Exception:
+            self.failures[scenario.name] = f"{where}: crash\n{traceback.format_exc()[-4000:]}"
+
+
+def _refused(fl: Freshlake, scenario: Scenario) -> None:
+    try:
+        fl.create_stream_table(scenario.name, scenario.query, refresh_mode=scenario.mode)
+    except FreshlakeError as error:
+        if error.code != scenario.refused:
+            raise Wrong(f"expected the error {scenario.refused}, found {error.code}: {error}") from None
+        told = f"{error} {error.hint or ''}"
+        if missing := [text for text in scenario.says if text not in told]:
+            raise Wrong(f"expected the error to say {missing}, found: {told}") from None
+    else:
+        raise Wrong(f"expected the error {scenario.refused}, but the table was created")
+
+
+def _fails(fl: Freshlake, scenario: Scenario, code: str) -> None:
+    try:
+        result = fl.refresh(scenario.name)
+    except FreshlakeError as error:
+        if error.code != code:
+            raise Wrong(f"expected the error {code}, found {error.code}: {error}") from None
+    else:
+        raise Wrong(f"expected the error {code}, but the refresh was {result.action}")
+
+
+def _acted(result: RefreshResult, scenario: Scenario, facts: Facts, usual: set[str]) -> None:
+    """DIFFERENTIAL unless the file says otherwise; NO_DATA where nothing that the scenario reads was written."""
+    said = facts if facts.action else scenario.always
+    allowed = {facts.action} if facts.action else usual
+    if str(result.action) not in allowed:
+        raise Wrong(f"expected the action {' or '.join(sorted(allowed))}, found {result.action} ({result.reason})")
+    if said.reason and str(result.action) == said.action and result.reason != said.reason:
+        raise Wrong(f"expected the reason {said.reason}, found {result.reason}: {result.detail}")
+    if facts.written and facts.written != (result.rows_inserted, result.rows_deleted):
+        found = f"+{result.rows_inserted} -{result.rows_deleted}"
+        raise Wrong(f"expected +{facts.written[0]} -{facts.written[1]} rows to be written, found {found}")
+
+
+def _same(expected: list[tuple[str, ...]], found: list[tuple[str, ...]], why: str) -> None:
+    missing, unexpected = Counter(expected) - Counter(found), Counter(found) - Counter(expected)
+    if missing or unexpected:
+        lines = [f"the rows are not {why}", f"  expected: {_listed(expected)}", f"  found:    {_listed(found)}"]
+        lines += [f"  missing     {'  '.join(row)}" for row in missing.elements()]
+        lines += [f"  unexpected  {'  '.join(row)}" for row in unexpected.elements()]
+        raise Wrong("\n".join(lines))
+
+
+def _listed(rows: list[tuple[str, ...]]) -> str:
+    return "; ".join("  ".join(row) for row in sorted(rows)) or NO_ROWS
+
+
+def _shape(frame: DataFrame) -> list[tuple[str, str]]:
+    return [(f.name, f.dataType.simpleString()) for f in frame.schema]
+
+
+def _unordered(row: Row) -> Row:
+    """Collected lists come in any order."""
+    return Row(*(sorted(v, key=canonical) if isinstance(v, list) else v for v in row))
