@@ -2,7 +2,7 @@
 
 Every test kills a real process after its first effect, recovers and compares, then kills the next one after the second
 effect, and so on until one survives: no point is left out, and a new step is covered by itself. A differential refresh
-and a fold are killed in the default run, the other calls by `make slow`.
+is killed in the default run, the other calls by `make slow`.
 """
 
 from __future__ import annotations
@@ -208,6 +208,7 @@ def test_a_rebuild_after_a_schema_change(fl: Freshlake) -> None:
     recovered(fl, "shaped", "SELECT * FROM shape")
 
 
+@pytest.mark.slow
 def test_a_fold(fl: Freshlake) -> None:
     def more(at: int) -> None:
         change(fl, at)

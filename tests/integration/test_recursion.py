@@ -105,11 +105,13 @@ def played(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pla
     return play
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_it_equals_its_query_after_every_round(played: Play, case: str) -> None:
     assert not [str(f) for f in played.failures if f.query == case]
 
 
+@pytest.mark.slow
 def test_only_paths_through_the_change_are_written(played: Play) -> None:
     result = played.actions["tree", 1]
     assert (result.rows_inserted, result.rows_deleted) == (4, 0), "fay; gus, and lost and hal below him"
@@ -117,6 +119,7 @@ def test_only_paths_through_the_change_are_written(played: Play) -> None:
     assert (moved.rows_inserted, moved.rows_deleted) == (2, 3), "bob and dan move, the one below them goes"
 
 
+@pytest.mark.slow
 def test_a_change_that_no_path_goes_through_writes_nothing(played: Play) -> None:
     result = played.actions["over_an_aggregate", 4]
     assert (result.rows_inserted, result.rows_deleted) == (0, 0)
