@@ -67,14 +67,17 @@ def translated(text: str) -> str:
     for pattern, why in _DIFFERENT.items():
         if re.search(pattern, text, re.IGNORECASE):
             raise Untranslatable(why)
-    return sqlglot.parse_one(text, read="spark").transform(_as_over_nothing).sql(dialect="duckdb")
+    return sqlglot.parse_one(text, read="spark").transform(_as_in_spark).sql(dialect="duckdb")
 
 
 _OVER_NOTHING = {exp.ArrayAgg: "[]", exp.ArrayUniqueAgg: "[]", exp.CountIf: "0"}
 """What Spark answers over no rows where DuckDB has NULL."""
 
 
-def _as_over_nothing(node: exp.Expression) -> exp.Expression:
+def _as_in_spark(node: exp.Expression) -> exp.Expression:
+    if isinstance(node, exp.In) and node.args.get("query") and not isinstance(node.parent, exp.Not):
+        # Spark has no unknown here: what is not found is false
+        return exp.func("COALESCE", node.copy(), exp.false())
     call = node.this if isinstance(node, exp.Filter) else node
     if type(call) in _OVER_NOTHING and not (node is call and isinstance(node.parent, exp.Filter)):
         return exp.func("COALESCE", node.copy(), exp.maybe_parse(_OVER_NOTHING[type(call)], dialect="duckdb"))
