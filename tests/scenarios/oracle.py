@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from tests.scenarios.story import Story
 
@@ -33,9 +34,20 @@ class Oracle:
     """Everything that has a name and is not a plain table: views, and scenarios."""
     reads: dict[str, set[str]] = field(default_factory=dict)
     """Name → the plain tables it reads, directly or through other names."""
+    copies: Counter[str] = field(default_factory=Counter)
+    """How often each table was copied."""
+    _known: dict[str, tuple[object, list[Row]]] = field(default_factory=dict)
 
     def copy(self, frame: DataFrame, table: str) -> None:
+        self.copies[table] += 1
         self.spark.createDataFrame(frame.toArrow(), frame.schema).createOrReplaceTempView(table)
+
+    def rows(self, name: str, now: datetime) -> list[Row]:
+        """Run again only after one of its tables was copied, or time has passed."""
+        key = (now, {table: self.copies[table] for table in self.reads[name]})
+        if name not in self._known or self._known[name][0] != key:
+            self._known[name] = (key, self.frame(name, now).collect())
+        return self._known[name][1]
 
     def frame(self, name: str, now: datetime) -> DataFrame:
         """The query by name, other names in it first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import traceback
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,6 +41,9 @@ class Player:
     """Play these scenarios, and those they read."""
     failures: dict[str, str] = field(default_factory=dict)
     results: dict[tuple[str, str], RefreshResult] = field(default_factory=dict)
+    passed: set[tuple[str, str]] = field(default_factory=set)
+    """(scenario, moment) at which everything was as it should be."""
+    on_created: Callable[[Freshlake, str], None] | None = None
     _clock: ManualClock = field(default_factory=ManualClock)
     _before: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
 
@@ -98,7 +101,15 @@ class Player:
                 if scenario.refused:
                     _refused(fl, scenario)
                     continue
-                fl.create_stream_table(scenario.name, scenario.query, refresh_mode=scenario.mode, fold_policy="manual")
+                fl.create_stream_table(
+                    scenario.name,
+                    scenario.query,
+                    refresh_mode=scenario.mode,
+                    partition_by=[scenario.partition] if scenario.partition else None,
+                    fold_policy="manual",
+                )
+                if self.on_created:
+                    self.on_created(fl, scenario.name)
                 self._contents(fl, truth, scenario, scenario.expected.get(CREATED))
 
     def _round(self, fl: Freshlake, truth: Oracle, played: Round) -> None:
@@ -147,8 +158,8 @@ class Player:
 
     def _contents(self, fl: Freshlake, truth: Oracle, scenario: Scenario, expected: Expected | None) -> None:
         """Against the query run by Spark, then against the rows that the file shows."""
-        theirs, ours = truth.frame(scenario.name, self._clock.now()), fl.table(scenario.name)
-        if _shape(theirs) != _shape(ours):
+        now, ours = self._clock.now(), fl.table(scenario.name)
+        if scenario.name not in self._before and _shape(theirs := truth.frame(scenario.name, now)) != _shape(ours):
             raise Wrong(f"the columns are {_shape(ours)}, those of the query {_shape(theirs)}")
         found = ours.collect()
         self._before[scenario.name] = [shown(row) for row in found]
@@ -156,7 +167,7 @@ class Player:
             with self._line(expected.line):
                 _same(list(expected.rows), self._before[scenario.name], "as the file says")
         try:
-            assert_same_rows(map(_unordered, found), map(_unordered, theirs.collect()))
+            assert_same_rows(map(_unordered, found), map(_unordered, truth.rows(scenario.name, now)))
         except AssertionError as error:
             raise Wrong(f"left is the stream table, right its query\n{error}") from None
 
@@ -197,6 +208,7 @@ class Player:
         where = f"{self._at(said.line if said else scenario.line)}: {scenario.name}, {moment}"
         try:
             yield
+            self.passed.add((scenario.name, moment))
         except Wrong as error:
             self.failures[scenario.name] = f"{where}: {error}"
         except FreshlakeError as error:

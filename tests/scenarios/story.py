@@ -67,6 +67,8 @@ class Scenario:
     line: int
     query: str
     mode: str = "DIFFERENTIAL"
+    partition: str | None = None
+    """The column by which the table is partitioned."""
     always: Facts = field(default_factory=Facts)
     """What is said of every refresh that has something to do, unless a round says otherwise."""
     refused: str | None = None
@@ -198,12 +200,17 @@ def _scenario(block: _Block, words: list[str], refused: bool) -> Scenario:
 
 
 def _modes(made: Scenario, words: list[str], line: int) -> Scenario:
-    if words[0] == "mode" and len(words) > 1:
-        made, words = replace(made, mode=words[1]), words[2:]
-    if words and words[0] == "always":
-        made, words = replace(made, always=_facts(" ".join(words[1:]), line)), []
-    if words:
-        raise _At(line, f"'{' '.join(words)}' is not [mode AUTO|FULL|DIFFERENTIAL] [always FULL reason]")
+    while words:
+        match words:
+            case "mode", ("AUTO" | "FULL" | "DIFFERENTIAL") as mode, *words:
+                made = replace(made, mode=mode)
+            case "partitioned", column, *words:
+                made = replace(made, partition=column)
+            case "always", *said if said:
+                made, words = replace(made, always=_facts(" ".join(said), line)), []
+            case _:
+                usage = "[mode AUTO|FULL|DIFFERENTIAL] [partitioned COLUMN] [always FULL reason]"
+                raise _At(line, f"'{' '.join(words)}' is not {usage}")
     return made
 
 

@@ -37,7 +37,7 @@ FROM t
 1  'a b'  NULL  [x,'y z']
 ---- shrink: error data-error
 
-scenario by_mode mode AUTO always FULL not-differentiable
+scenario by_mode mode AUTO partitioned x always FULL not-differentiable
 SELECT x FROM t
 
 refused a_limit unsupported-limit
@@ -63,7 +63,7 @@ def test_a_file_is_read_into_values() -> None:
         "grow": Expected("grow", 23, Facts("DIFFERENTIAL", written=(1, 0)), (("1", "'a b'", "NULL", "[x,'y z']"),)),
         "shrink": Expected("shrink", 25, Facts(error="data-error"), None),
     }
-    assert (mode.mode, mode.always) == ("AUTO", Facts("FULL", "not-differentiable"))
+    assert (mode.mode, mode.partition, mode.always) == ("AUTO", "x", Facts("FULL", "not-differentiable"))
     assert (refused.refused, refused.says) == ("unsupported-limit", ("ORDER BY",))
 
 
@@ -80,6 +80,8 @@ def test_a_file_is_read_into_values() -> None:
         ("round A", 1, "'A' is not a name"),
         ("scenario", 1, "a scenario has a name"),
         ("scenario a\n---- created\n1", 1, "has no query"),
+        ("scenario a mode SLOW\nSELECT 1", 1, "'mode SLOW' is not"),
+        ("scenario a always\nSELECT 1", 1, "'always' is not"),
         ("scenario a sometimes\nSELECT 1", 1, "'sometimes' is not"),
         ("scenario a\nSELECT 1\n---- later\n1", 3, "there is no round later"),
         ("scenario a\nSELECT 1\n---- created: SOMETHING", 3, "'SOMETHING' is none of"),
