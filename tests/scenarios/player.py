@@ -41,6 +41,8 @@ class Player:
     """Play these scenarios, and those they read."""
     failures: dict[str, str] = field(default_factory=dict)
     results: dict[tuple[str, str], RefreshResult] = field(default_factory=dict)
+    changed: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    """Rows that a reader saw come and go."""
     passed: set[tuple[str, str]] = field(default_factory=set)
     """(scenario, moment) at which everything was as it should be."""
     on_created: Callable[[Freshlake, str], None] | None = None
@@ -146,7 +148,11 @@ class Player:
             _acted(result, scenario, facts, usual)
             if played.fold:
                 fl.fold(scenario.name)
+            before = Counter(self._before[scenario.name])
             self._contents(fl, truth, scenario, expected)
+            after = Counter(self._before[scenario.name])
+            self.changed[scenario.name, played.name] = (after - before).total(), (before - after).total()
+            _changed(result, self.changed[scenario.name, played.name], facts)
 
     def _usual(self, truth: Oracle, scenario: Scenario, played: Round, tables: set[str]) -> set[str]:
         """The actions a refresh may take where its file says nothing."""
@@ -248,9 +254,17 @@ def _acted(result: RefreshResult, scenario: Scenario, facts: Facts, usual: set[s
         raise Wrong(f"expected the action {' or '.join(sorted(allowed))}, found {result.action} ({result.reason})")
     if said.reason and str(result.action) == said.action and result.reason != said.reason:
         raise Wrong(f"expected the reason {said.reason}, found {result.reason}: {result.detail}")
-    if facts.written and facts.written != (result.rows_inserted, result.rows_deleted):
-        found = f"+{result.rows_inserted} -{result.rows_deleted}"
-        raise Wrong(f"expected +{facts.written[0]} -{facts.written[1]} rows to be written, found {found}")
+
+
+def _changed(result: RefreshResult, found: tuple[int, int], facts: Facts) -> None:
+    """What the refresh reports is what a reader sees, except that rows whose hidden state changed are counted too."""
+    added, removed = result.rows_inserted, result.rows_deleted
+    if added - removed != found[0] - found[1] or added < found[0]:
+        raise Wrong(f"+{found[0]} -{found[1]} rows changed, but the refresh reports +{added} -{removed}")
+    if facts.changed and facts.changed != found:
+        raise Wrong(f"expected +{facts.changed[0]} -{facts.changed[1]} rows to change, found +{found[0]} -{found[1]}")
+    if facts.unwritten and (added, removed) != (0, 0):
+        raise Wrong(f"expected nothing to be written, found +{added} -{removed}")
 
 
 def _same(expected: list[tuple[str, ...]], found: list[tuple[str, ...]], why: str) -> None:

@@ -38,8 +38,10 @@ class Facts:
     reason: str | None = None
     error: str | None = None
     """The code of the error it fails with; the table then stays as it was."""
-    written: tuple[int, int] | None = None
-    """Rows added and removed."""
+    changed: tuple[int, int] | None = None
+    """Rows that a reader sees come and go."""
+    unwritten: bool = False
+    """Nothing was stored, not even hidden state."""
 
 
 @dataclass(frozen=True)
@@ -238,13 +240,18 @@ def _facts(text: str, line: int) -> Facts:
     for fact in filter(None, (part.strip() for part in text.split(","))):
         first, *rest = fact.split()
         if at := re.fullmatch(r"\+(\d+) -(\d+)", fact):
-            facts = replace(facts, written=(int(at[1]), int(at[2])))
+            facts = replace(facts, changed=(int(at[1]), int(at[2])))
+        elif fact == "nothing written":
+            facts = replace(facts, changed=(0, 0), unwritten=True)
         elif first in ACTIONS and len(rest) <= 1:
             facts = replace(facts, action=first, reason=rest[0] if rest else None)
         elif first == "error" and len(rest) == 1:
             facts = replace(facts, error=rest[0])
         else:
-            raise _At(line, f"'{fact}' is none of: +1 -2, an action of {', '.join(ACTIONS)} [reason], error CODE")
+            raise _At(
+                line,
+                f"'{fact}' is none of: +1 -2, nothing written, an action of {', '.join(ACTIONS)} [reason], error CODE",
+            )
     return facts
 
 

@@ -48,9 +48,17 @@ SELECT x FROM t
 2
 4
 
-scenario a_wrong_number_of_rows_written
+scenario a_wrong_number_of_rows
 SELECT x FROM t
 ---- grow: +2 -0
+
+scenario something_is_written
+SELECT x % 2 = 2 AS never, count(*) AS n FROM t GROUP BY x % 2 = 2
+---- grow: nothing written
+
+scenario something_hidden_is_written
+SELECT DISTINCT x < 9 AS small FROM t
+---- grow: nothing written
 
 scenario a_wrong_action
 SELECT x FROM t
@@ -84,7 +92,9 @@ SELECT x FROM t
 WRONG = {
     "a_row_too_few": ("a_row_too_few, created", r"expected: 1; 2\n\s+found: +1; 2; 2\n\s+unexpected +2$"),
     "a_wrong_value_later": ("a_wrong_value_later, grow", r"missing +4\n\s+unexpected +3$"),
-    "a_wrong_number_of_rows_written": ("written, grow", r"expected \+2 -0 rows to be written, found \+1 -0"),
+    "a_wrong_number_of_rows": ("a_wrong_number_of_rows, grow", r"expected \+2 -0 rows to change, found \+1 -0"),
+    "something_is_written": ("something_is_written, grow", r"expected \+0 -0 rows to change, found \+1 -1"),
+    "something_hidden_is_written": ("hidden_is_written, grow", r"expected nothing to be written, found \+1 -1"),
     "a_wrong_action": ("a_wrong_action, grow", r"expected the action FULL, found DIFFERENTIAL"),
     "a_wrong_reason": ("a_wrong_reason, grow", r"expected the reason requested, found mode-full"),
     "an_error_that_does_not_come": ("come, grow", r"expected the error data-error, but the refresh was DIFFERENTIAL"),

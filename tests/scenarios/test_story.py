@@ -60,7 +60,7 @@ def test_a_file_is_read_into_values() -> None:
     assert (rows.name, rows.query, rows.mode) == ("all_rows", "SELECT x\nFROM t", "DIFFERENTIAL")
     assert rows.expected == {
         "created": Expected("created", 21, Facts(), ()),
-        "grow": Expected("grow", 23, Facts("DIFFERENTIAL", written=(1, 0)), (("1", "'a b'", "NULL", "[x,'y z']"),)),
+        "grow": Expected("grow", 23, Facts("DIFFERENTIAL", changed=(1, 0)), (("1", "'a b'", "NULL", "[x,'y z']"),)),
         "shrink": Expected("shrink", 25, Facts(error="data-error"), None),
     }
     assert (mode.mode, mode.partition, mode.always) == ("AUTO", "x", Facts("FULL", "not-differentiable"))
