@@ -13,7 +13,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 from freshlake.lake import Freshlake
-from tests.acceptance.tpc_data import create_all, database_of, generate, lake_of, refresh_and_check, tables, texts
+from tests.acceptance.tpc_data import (
+    Writer,
+    create_all,
+    database_of,
+    generate,
+    lake_of,
+    refresh_and_check,
+    tables,
+    texts,
+)
 from tests.acceptance.tpch_changes import ROUNDS, change
 
 NUMBERS = tuple(range(1, 23))
@@ -26,18 +35,21 @@ def database() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @pytest.fixture(scope="module")
-def fl(
-    spark: SparkSession, database: duckdb.DuckDBPyConnection, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Freshlake]:
-    with lake_of(database, tmp_path_factory.mktemp("tpch")) as lake:
-        create_all(lake, texts(database, "tpch"))
+def writer(database: duckdb.DuckDBPyConnection, tmp_path_factory: pytest.TempPathFactory) -> Writer:
+    return Writer(database, tmp_path_factory.mktemp("tpch"))
+
+
+@pytest.fixture(scope="module")
+def fl(spark: SparkSession, writer: Writer) -> Iterator[Freshlake]:
+    with lake_of(writer.database, writer.folder) as lake:
+        create_all(lake, texts(writer.database, "tpch"))
         yield lake
 
 
 @pytest.fixture(scope="module")
-def changed(fl: Freshlake) -> list[str]:
-    change(fl, 0, share=100)
-    change(fl, 2, share=100)
+def changed(fl: Freshlake, writer: Writer) -> list[str]:
+    change(writer, 0, share=97)
+    change(writer, 2, share=97)
     return refresh_and_check(fl)
 
 
@@ -87,15 +99,19 @@ class TestFiveRounds:
     """Scale 0.1: orders with their lineitems come and go, and values change in four more tables, in every round."""
 
     @pytest.fixture(scope="class")
-    def lake(self, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Freshlake]:
-        with (
-            generate("tpch", 0.1) as made,
-            lake_of(made, tmp_path_factory.mktemp("tpch-rounds")) as lake,
-        ):
-            create_all(lake, texts(made, "tpch"))
+    def writer(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Writer]:
+        with generate("tpch", 0.1) as made:
+            yield Writer(made, tmp_path_factory.mktemp("tpch-rounds"))
+
+    @pytest.fixture(scope="class")
+    def lake(self, spark: SparkSession, writer: Writer) -> Iterator[Freshlake]:
+        with lake_of(writer.database, writer.folder) as lake:
+            create_all(lake, texts(writer.database, "tpch"))
             yield lake
 
     @pytest.mark.parametrize("number", range(ROUNDS))
-    def test_every_query_is_refreshed_differentially_and_stays_equal(self, lake: Freshlake, number: int) -> None:
-        change(lake, number)
+    def test_every_query_is_refreshed_differentially_and_stays_equal(
+        self, lake: Freshlake, writer: Writer, number: int
+    ) -> None:
+        change(writer, number)
         assert refresh_and_check(lake) == []

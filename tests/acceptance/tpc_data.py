@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import duckdb
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from duckdb_extensions import import_extension
 
 import freshlake
@@ -40,9 +41,31 @@ def lake_of(database: duckdb.DuckDBPyConnection, folder: Path) -> Freshlake:
     lake = freshlake.connect(folder / "lake")
     for table in tables(database):
         rows: Any = database.execute(f"SELECT * FROM {table}").to_arrow_reader(200_000)
-        write_deltalake(folder / "data" / table, rows)
+        write_deltalake(folder / "data" / table, rows, configuration={"delta.enableChangeDataFeed": "true"})
         lake.sql(f"CREATE TABLE {table} USING delta LOCATION '{folder}/data/{table}'")
     return lake
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Changes the tables of such a lake without Spark, as other programs do; Spark would take most of a test's time."""
+
+    database: duckdb.DuckDBPyConnection
+    folder: Path
+
+    def insert(self, table: str, query: str) -> None:
+        """What the query finds among the rows that were generated."""
+        rows = self.database.execute(query).to_arrow_table()
+        assert rows.num_rows, query
+        write_deltalake(self.folder / "data" / table, rows, mode="append")
+
+    def update(self, table: str, values: Mapping[str, str], where: str) -> None:
+        done = DeltaTable(self.folder / "data" / table).update(updates=dict(values), predicate=where)
+        assert done["num_updated_rows"], where
+
+    def delete(self, table: str, where: str) -> None:
+        done = DeltaTable(self.folder / "data" / table).delete(where)
+        assert done["num_deleted_rows"], where
 
 
 def database_of(fl: Freshlake, names: list[str]) -> duckdb.DuckDBPyConnection:

@@ -1,8 +1,8 @@
-"""Two rounds of changes to the TPC-DS tables in Spark SQL: facts come, go and change, and so do dimensions."""
+"""Two rounds of changes to the TPC-DS tables: facts come, go and change, and so do dimensions."""
 
 from __future__ import annotations
 
-from freshlake.lake import Freshlake
+from tests.acceptance.tpc_data import Writer
 
 _ORDERS = {
     "store_sales": "ss_ticket_number",
@@ -14,48 +14,41 @@ _ORDERS = {
 }
 _NEW = 100_000_000
 """Added to the number of an order to make another one."""
-
-_FIRST = (
-    "INSERT INTO inventory SELECT inv_date_sk, inv_item_sk, 3 - inv_warehouse_sk, inv_quantity_on_hand + 100 "
-    "FROM inventory WHERE pmod(hash(inv_date_sk, inv_item_sk), 25) = 1",
-    "UPDATE customer_address SET ca_state = 'GA', ca_gmt_offset = -7, ca_county = 'Williamson County' "
-    "WHERE ca_address_sk IN (3, 14, 25)",
-    "UPDATE customer SET c_current_addr_sk = 1 + pmod(c_current_addr_sk, 40), c_preferred_cust_flag = 'Y', "
-    "c_birth_month = 1 WHERE pmod(c_customer_sk, 10) = 1",
-    "UPDATE item SET i_category = 'Books', i_class = 'history', i_manager_id = 1, i_current_price = 75 "
-    "WHERE i_item_sk IN (5, 6, 7, 8, 26, 51)",
-    "UPDATE household_demographics SET hd_dep_count = 4, hd_vehicle_count = 2 WHERE hd_demo_sk = 3",
-    "UPDATE store SET s_store_name = 'ese' WHERE s_store_sk = 2",
-)
-_SECOND = (
-    "UPDATE store_sales SET ss_quantity = ss_quantity + 5, ss_ext_sales_price = ss_ext_sales_price + 100, "
-    "ss_net_profit = 150, ss_sales_price = 120 WHERE pmod(hash(ss_ticket_number), 25) = 2",
-    "UPDATE catalog_sales SET cs_warehouse_sk = 3 - cs_warehouse_sk, cs_ext_sales_price = cs_ext_sales_price + 100, "
-    "cs_ship_date_sk = cs_ship_date_sk + 30 WHERE pmod(hash(cs_order_number), 25) = 2",
-    "UPDATE web_sales SET ws_ext_sales_price = ws_ext_sales_price * 2, ws_net_profit = 150, ws_sales_price = 120 "
-    "WHERE pmod(hash(ws_order_number), 25) = 2",
-    "UPDATE inventory SET inv_quantity_on_hand = 700 WHERE pmod(hash(inv_date_sk, inv_item_sk), 25) = 2",
-    "UPDATE promotion SET p_channel_dmail = 'Y', p_channel_email = 'N', p_channel_event = 'N' WHERE p_promo_sk = 1",
-    "UPDATE item SET i_category = 'Women', i_color = 'peach' WHERE i_item_sk IN (9, 10, 27, 52)",
-    "DELETE FROM item WHERE i_item_sk IN (11, 30)",
-    "DELETE FROM customer WHERE pmod(c_customer_sk, 20) = 3",
-)
+_SHARE = 23
+_STOCK = f"(inv_date_sk + inv_item_sk) % {_SHARE}"
 
 
-def first(fl: Freshlake) -> None:
+def first(writer: Writer) -> None:
     """New orders and returns, as copies of old ones, and dimensions whose rows take other values."""
     for table, order in _ORDERS.items():
-        columns = fl.spark.table(table).columns
-        chosen = f"pmod(hash({order}), 25) = 1"
-        copied = ", ".join(f"{order} + {_NEW}" if c == order else c for c in columns)
-        fl.sql(f"INSERT INTO {table} SELECT {copied} FROM {table} WHERE {chosen}")
-    for statement in _FIRST:
-        fl.sql(statement)
+        copied = f"SELECT * REPLACE ({order} + {_NEW} AS {order}) FROM {table} WHERE {order} % {_SHARE} = 1"
+        writer.insert(table, copied)
+    stock = "3 - inv_warehouse_sk AS inv_warehouse_sk, inv_quantity_on_hand + 100 AS inv_quantity_on_hand"
+    writer.insert("inventory", f"SELECT * REPLACE ({stock}) FROM inventory WHERE {_STOCK} = 1")
+    place = {"ca_state": "'GA'", "ca_gmt_offset": "-7", "ca_county": "'Williamson County'"}
+    writer.update("customer_address", place, "ca_address_sk IN (3, 14, 25)")
+    moved = {"c_current_addr_sk": "1 + c_current_addr_sk % 40", "c_preferred_cust_flag": "'Y'", "c_birth_month": "1"}
+    writer.update("customer", moved, "c_customer_sk % 10 = 1")
+    book = {"i_category": "'Books'", "i_class": "'history'", "i_manager_id": "1", "i_current_price": "75"}
+    writer.update("item", book, "i_item_sk IN (5, 6, 7, 8, 26, 51)")
+    writer.update("household_demographics", {"hd_dep_count": "4", "hd_vehicle_count": "2"}, "hd_demo_sk = 3")
+    writer.update("store", {"s_store_name": "'ese'"}, "s_store_sk = 2")
 
 
-def second(fl: Freshlake) -> None:
+def second(writer: Writer) -> None:
     """Orders and returns go, others change, and so do dimensions, of which some rows go."""
     for table, order in _ORDERS.items():
-        fl.sql(f"DELETE FROM {table} WHERE pmod(hash({order}), 25) = 3")
-    for statement in _SECOND:
-        fl.sql(statement)
+        writer.delete(table, f"{order} % {_SHARE} = 3")
+    sold = {"ss_quantity": "ss_quantity + 5", "ss_ext_sales_price": "ss_ext_sales_price + 100"}
+    sold |= {"ss_net_profit": "150", "ss_sales_price": "120"}
+    writer.update("store_sales", sold, f"ss_ticket_number % {_SHARE} = 2")
+    sold = {"cs_warehouse_sk": "3 - cs_warehouse_sk", "cs_ext_sales_price": "cs_ext_sales_price + 100"}
+    sold |= {"cs_ship_date_sk": "cs_ship_date_sk + 30"}
+    writer.update("catalog_sales", sold, f"cs_order_number % {_SHARE} = 2")
+    sold = {"ws_ext_sales_price": "ws_ext_sales_price * 2", "ws_net_profit": "150", "ws_sales_price": "120"}
+    writer.update("web_sales", sold, f"ws_order_number % {_SHARE} = 2")
+    writer.update("inventory", {"inv_quantity_on_hand": "700"}, f"{_STOCK} = 2")
+    writer.update("promotion", {"p_channel_dmail": "'Y'", "p_channel_email": "'N'"}, "p_promo_sk = 1")
+    writer.update("item", {"i_category": "'Women'", "i_color": "'peach'"}, "i_item_sk IN (9, 10, 27, 52)")
+    writer.delete("item", "i_item_sk IN (11, 30)")
+    writer.delete("customer", "c_customer_sk % 20 = 3")
