@@ -72,7 +72,7 @@ CALLS = {
     **{f"regr_{name}": f"regr_{name}(i, j)" for name in ("avgx", "avgy", "count", "intercept", "r2", "slope")},
     **{f"regr_{name}": f"regr_{name}(i, j)" for name in ("sxx", "sxy", "syy")},
     "schema_of_variant_agg": "schema_of_variant_agg(parse_json(if(b, '{\"i\": 1}', '{\"i\": [true]}')))",
-    "skewness": "skewness(i)",
+    "skewness": "round(skewness(i), 9)",
     "some": "some(b)",
     "std": "std(i)",
     "stddev": "stddev(i)",
@@ -155,12 +155,13 @@ def tables(tiers: dict[str, str]) -> dict[str, str]:
 
 
 ROUNDS = (
+    # corr fails in Spark where all values of a group are equal, so no group has such a column
     # duplicates, NULLs, a new group, values that are no extremum
     (
         "INSERT INTO m VALUES (10, 'a', 2, 9, 4, -7, 4.0, -2.0, false, 'y', -3.50), "
         "(11, 'e', 1, NULL, 3, 5, 1.5, NULL, NULL, NULL, 2.00), "
         "(12, 'e', 1, 7, NULL, NULL, NULL, 0.5, true, 'w', NULL), "
-        "(13, NULL, 3, 2, 2, 2, -1.0, 3.0, false, 'o', 1.00), (8, NULL, 3, 1, 2, 1, 2.5, 4.0, true, 'n', 7.10)",
+        "(13, NULL, 3, 2, 5, 2, -1.0, 3.0, false, 'o', 1.00), (8, NULL, 3, 1, 2, 1, 2.5, 4.0, true, 'n', 7.10)",
     ),
     # rows move to another group, values change, a group loses its extremes and one loses its last row
     (

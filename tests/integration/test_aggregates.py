@@ -145,7 +145,8 @@ def _check_choices(lake: Freshlake) -> None:
         assert stored.last_i in values
         assert stored.tied in {r.i for r in group if r.h == max(x.h for x in group)}
         assert counts.get(stored.most, 0) == max(counts.values(), default=0)
-        assert sorted(stored.texts.split(",")) == sorted(r.s for r in group if r.s is not None)
+        texts = sorted(r.s for r in group if r.s is not None)
+        assert (sorted(stored.texts.split(",")) if stored.texts is not None else []) == texts
         assert stored.estimate == len(counts)
     assert not rows
 
@@ -179,7 +180,8 @@ def test_sums_are_exact_up_to_the_last_digit_and_beyond_it_an_error(edges: Fresh
     sums = "sum(l) AS l, sum(wide) AS w, sum(fine) AS f, sum(p) AS p, avg(p) AS ap, avg(l) AS al"
     query = f"SELECT g, {sums} FROM w GROUP BY g"
     edges.create_stream_table("sums", query, refresh_mode="DIFFERENTIAL")
-    tried = "SELECT g, try_sum(l) AS l, try_sum(wide) AS w, try_avg(wide) AS aw, sum(d) AS d FROM w GROUP BY g"
+    # of columns whose sum overflows in every order of their rows
+    tried = "SELECT g, try_sum(l) AS l, try_avg(l) AS al FROM w GROUP BY g"
     edges.create_stream_table("tried", tried, refresh_mode="DIFFERENTIAL")
 
     def state(table: str = "sums") -> dict[int, Any]:
@@ -207,7 +209,7 @@ def test_sums_are_exact_up_to_the_last_digit_and_beyond_it_an_error(edges: Fresh
     assert state("tried") == expected(tried)
     assert state("tried")[1].l is None
 
-    edges.sql("DELETE FROM w WHERE l = 1 OR l = -5")
+    edges.sql("DELETE FROM w WHERE l = 1")
     assert str(edges.refresh("sums", mode="DIFFERENTIAL").action) == "DIFFERENTIAL"
 
 

@@ -105,12 +105,14 @@ class _Binder(ExpressionBinder):
         return bound
 
     def remember(self, bound: p.Plan, node: Any) -> None:
-        """Where the first of each construct without a rule stands."""
+        """Where the first of each construct without a rule stands; a recursion has no place, but its first part has."""
         while isinstance(bound, p.Project):
             bound = bound.child
         case = without_rule(bound)
-        if case and case.construct not in self.places and (found := place_of(node)):
-            self.places[case.construct] = found
+        if case and case.construct not in self.places:
+            found = place_of(node) or (isinstance(bound, p.Loop) and place_of(node.children().head()))
+            if found:
+                self.places[case.construct] = found
 
     def child(self, node: Any) -> p.Plan:
         return self.walk(node.children().head())

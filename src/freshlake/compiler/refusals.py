@@ -203,7 +203,7 @@ JOIN_CONDITION = WithoutRule(
     f"use refresh mode AUTO or FULL, or {_AFTER}",
     "SELECT a.id FROM (SELECT id, map(region, amount) AS m FROM orders) a"
     " LEFT JOIN orders b ON a.m[b.region] > b.amount",
-    "FROM (",
+    "LEFT",
 )
 RECURSIVE_STEP = WithoutRule(
     "a recursive query with a step that is not linear",
