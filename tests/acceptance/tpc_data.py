@@ -37,8 +37,11 @@ def texts(database: duckdb.DuckDBPyConnection, benchmark: str) -> dict[int, str]
 
 
 def lake_of(database: duckdb.DuckDBPyConnection, folder: Path) -> Freshlake:
-    """A lake over Delta tables of the same names."""
-    lake = freshlake.connect(folder / "lake")
+    """A lake over Delta tables of the same names, in which no change is too large for a differential refresh.
+
+    Dimensions are small: one store of four is a quarter of its table.
+    """
+    lake = freshlake.connect(folder / "lake", settings={"differential_max_change_ratio": 0})
     for table in tables(database):
         rows: Any = database.execute(f"SELECT * FROM {table}").to_arrow_reader(200_000)
         write_deltalake(folder / "data" / table, rows, configuration={"delta.enableChangeDataFeed": "true"})
