@@ -11,7 +11,7 @@ from tests.property.case import Round, Script
 from tests.property.play import Play
 
 # All cases are played in one fixture, which is charged to the first of them.
-pytestmark = pytest.mark.timeout(1800)
+pytestmark = [pytest.mark.timeout(1800), pytest.mark.slow]
 
 SETUP = (
     "CREATE TABLE o (id INT, k INT, g STRING, amount DECIMAL(10,2), d DOUBLE, note STRING) USING delta",
