@@ -56,6 +56,7 @@ def test_all_queries_compile_and_are_differential(fl: Freshlake, database: duckd
     assert len(NUMBERS) - len(NOT_DIFFERENTIAL) >= 95
 
 
+@pytest.mark.slow
 def test_a_sample_is_refreshed_differentially_and_stays_equal(fl: Freshlake, writer: Writer) -> None:
     create_all(fl, {number: queries(writer.database)[number] for number in SAMPLE})
     first(writer)

@@ -27,6 +27,8 @@ from tests.acceptance.tpch_changes import ROUNDS, change
 
 NUMBERS = tuple(range(1, 23))
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def database() -> Iterator[duckdb.DuckDBPyConnection]:

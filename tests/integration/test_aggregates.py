@@ -96,6 +96,7 @@ def played(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pla
     return play
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES)
 def test_it_equals_its_query_after_every_round(played: Play, table: str) -> None:
     assert not [str(f) for f in played.failures if f.query == table]

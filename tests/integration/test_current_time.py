@@ -163,12 +163,14 @@ def story(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
         spark.conf.set(key, str(value))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_it_equals_its_query_at_its_moment(story: Story, case: str) -> None:
     assert not {number: why for (name, number), why in story.wrong.items() if name == case}
     assert story.verified[case]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_no_refresh_was_full(story: Story, case: str) -> None:
     """But for the round that empties a source, which is read again on purpose."""
@@ -176,40 +178,47 @@ def test_no_refresh_was_full(story: Story, case: str) -> None:
     assert actions <= {("DIFFERENTIAL", None), ("NO_DATA", None), ("FULL", "truncate-detected")}
 
 
+@pytest.mark.slow
 def test_rows_come_and_go_while_no_table_changes(story: Story) -> None:
     result = story.results["recent", 1]
     assert (str(result.action), result.rows_inserted, result.rows_deleted) == ("DIFFERENTIAL", 1, 2)
 
 
+@pytest.mark.slow
 def test_what_does_not_change_is_not_written(story: Story) -> None:
     result = story.results["recent", 4]
     assert (result.rows_inserted, result.rows_deleted) == (0, 0)
     assert result.version == story.results["recent", 3].version
 
 
+@pytest.mark.slow
 def test_a_date_is_the_same_all_day(story: Story) -> None:
     result = story.results["today", 1]
     assert (str(result.action), result.spark_jobs) == ("NO_DATA", 0)
     assert story.results["today", 3].rows_inserted > 0
 
 
+@pytest.mark.slow
 def test_a_moment_that_stands_still_is_no_change(story: Story) -> None:
     assert str(story.results["having", 2].action) == "DIFFERENTIAL"
     assert story.fl._engine.refresh(story.fl._engine.catalog.get("default.having"), {}).action == "NO_DATA"
 
 
+@pytest.mark.slow
 def test_a_round_has_one_moment(story: Story) -> None:
     for number in range(1, len(ROUNDS) + 1):
         found = [r.frontier["sources"].get("now") for (_, n), r in story.results.items() if n == number]
         assert len({moment["version"] for moment in found if moment}) == 1
 
 
+@pytest.mark.slow
 def test_a_reader_takes_the_change_from_the_log(story: Story) -> None:
     reader = story.results["over_a_temporal_table", 1]
     assert (str(reader.action), "now" in reader.frontier["sources"]) == ("DIFFERENTIAL", False)
     assert str(story.results["over_a_temporal_table", 4].action) == "NO_DATA"
 
 
+@pytest.mark.slow
 def test_the_time_is_shown_as_a_source(story: Story) -> None:
     (source,) = [s for s in story.fl.sources("recent") if s.source_type == "TIME"]
     assert (source.source, source.columns_used, source.problem) == ("current time", ("current_timestamp",), None)

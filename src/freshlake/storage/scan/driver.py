@@ -35,6 +35,7 @@ from freshlake.storage.scan.columns import chosen, is_char, physical_name
 from freshlake.storage.scan.files import DataFile
 from freshlake.storage.scan.kept import KEPT
 from freshlake.storage.scan.paths import is_local
+from freshlake.storage.scan.views import without_views
 
 _ATOMIC = (
     BooleanType
@@ -99,7 +100,7 @@ def _kept(parquet: pq.ParquetFile, file: DataFile, columns: list[str]) -> list[p
     """The columns as one table that stays in memory; none where they are too large for that."""
     if not KEPT.fits(parquet.metadata.num_rows, len(columns)):
         return []
-    return [KEPT.read(file.path, columns, lambda missing: parquet.read(columns=missing))]
+    return [KEPT.read(file.path, columns, lambda missing: without_views(parquet.read(columns=missing)))]
 
 
 def read_places(
@@ -211,13 +212,14 @@ def _as_wanted(
 def _at(parquet: pq.ParquetFile, columns: list[str], places: pa.Array) -> pa.Table:
     if not columns:
         return pa.table({})
-    taken, first = [parquet.schema_arrow.empty_table().select(columns)], 0
+    taken, first = [without_views(parquet.schema_arrow.empty_table().select(columns))], 0
     for group in range(parquet.num_row_groups):
         end = first + parquet.metadata.row_group(group).num_rows
         if len(_between(places, first, end)):
             for batch in parquet.iter_batches(_BATCH_ROWS, [group], columns):
                 here = pc.subtract(_between(places, first, first + batch.num_rows), first)
-                taken.append(pa.Table.from_batches([batch.take(here)]).select(columns))
+                rows = without_views(pa.Table.from_batches([batch]).select(columns))
+                taken.append(rows.take(here))
                 first += batch.num_rows
         first = end
     return pa.concat_tables(taken)
