@@ -11,6 +11,8 @@ import freshlake
 from freshlake import Freshlake
 from tests.bags import assert_same_bag
 
+pytestmark = pytest.mark.slow
+
 QUERIES = {
     "big": "SELECT id, cust, amount FROM orders WHERE amount > 90",
     "totals": "SELECT cust, sum(amount) total, count(*) n, avg(qty) q FROM orders GROUP BY cust",

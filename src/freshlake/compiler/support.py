@@ -54,7 +54,7 @@ def unstorable(nodes: Iterable[Node]) -> tuple[Reason, ...]:
     found = {}
     for node in nodes:
         for column in node.columns:
-            if (column.hidden or node.id != ROOT) and re.search(r"\b(interval|void)\b", column.type):
+            if (column.hidden or node.id != ROOT) and re.search(r"\b(interval|void|collate)\b", column.type):
                 message = f"a part of the query has to be stored, and a column of type {column.type} cannot be"
                 found[column.type] = _reason(UNSTORABLE, message)
     return tuple(found.values())
