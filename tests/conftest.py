@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +22,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     )
     yield session
     session.stop()
+
+
+@pytest.fixture(autouse=True)
+def heard() -> None:
+    """Warnings reach the tests that wait for them, whatever libraries and earlier tests did to loggers."""
+    logger = logging.getLogger("freshlake")
+    logger.disabled, logger.propagate = False, True
+    logging.disable(logging.NOTSET)
 
 
 @pytest.fixture
