@@ -100,6 +100,8 @@ def test_a_table_that_does_not_exist_is_named() -> None:
         ("SELECT count(*) FROM t", "SELECT count(*) AS count FROM t"),
         ("SELECT - - n AS a FROM t", "SELECT -( -n ) AS a FROM t"),
         ("SELECT 1e3 AS a", "SELECT 1000BD AS a"),
+        ("SELECT '2024-03-10 07:30+01'::timestamptz AS a", "SELECT CAST('2024-03-10 07:30:00+01' AS TIMESTAMP) AS a"),
+        ("SELECT '2024-03-10 07:30'::timestamp AS a", "SELECT CAST('2024-03-10 07:30' AS TIMESTAMP_NTZ) AS a"),
         ("SELECT n -- a comment\nFROM t /* another */", "SELECT n FROM t"),
         ('SELECT n AS "left" FROM t', "SELECT n AS `left` FROM t"),
     ],

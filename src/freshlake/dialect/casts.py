@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING
 
 from freshlake.dialect import types as t
-from freshlake.dialect.tree import call, cast, exp, number
+from freshlake.dialect.tree import call, cast, exp, number, string
 from freshlake.dialect.typed import Typed
 from freshlake.dialect.types import Type
 
@@ -83,8 +84,14 @@ def _convert(x: Expressions, value: Typed, wanted: Type, node: exp.Expr) -> Type
     if wanted.name == "array":
         return _to_array(value, wanted)
     if have.name in _FROM.get(wanted.name, ()):
-        return Typed(cast(value.node, str(wanted.in_spark)), wanted)
+        source = _with_seconds(value.node) if have.name == "unknown" else value.node
+        return Typed(cast(source, str(wanted.in_spark)), wanted)
     return None
+
+
+def _with_seconds(literal: exp.Expr) -> exp.Expr:
+    """Spark reads a zone only after seconds."""
+    return string(re.sub(r"^(\s*\d+-\d+-\d+[ T]\d+:\d+)(?=\s*[-+Z])", r"\1:00", str(literal.this)))
 
 
 def _to_number(x: Expressions, value: Typed, wanted: Type, node: exp.Expr) -> Typed | None:

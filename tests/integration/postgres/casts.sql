@@ -15,3 +15,5 @@ SELECT id FROM t WHERE n = '3' OR d = '2.50' OR day = '2024-02-29' OR flag = 'tr
 SELECT id, round(f)::int AS a, (d * 10)::bigint AS b, (n::numeric(12, 2) * d)::numeric(12, 1) AS c, trim(s)::varchar(2) || 'x' AS e FROM t WHERE id NOT IN (6, 9, 10)
 
 SELECT 2.5::int AS a, (-2.5)::int AS b, 3.5::int AS c, 2.5::float8::int AS d, (-2.5)::float8::int AS e, 3.5::float8::int AS f, 0.5::int AS g, 1.005::numeric(3, 2) AS h
+
+SELECT '2024-03-10 07:30+01'::timestamptz AS a, '2024-03-10T07:30Z'::timestamptz AS b, '2024-03-10 07:30:15.5-03:30'::timestamptz AS c, '2024-03-10 07:30+01'::timestamp AS e
