@@ -27,7 +27,7 @@ class StoryFile(pytest.File):
             item = ScenarioItem.from_parent(
                 self, name=scenario.name, callobj=_test(self, scenario), keywords={"scenario": scenario}
             )
-            if self.story.slow:
+            if scenario.slow:
                 item.add_marker(pytest.mark.slow)
             yield item
 

@@ -78,6 +78,8 @@ class Scenario:
     says: tuple[str, ...] = ()
     """What that error must say."""
     expected: Mapping[str, Expected] = field(default_factory=dict)
+    slow: bool = False
+    """Left out of the default run."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,6 @@ class Story:
     setup: tuple[Statement, ...]
     rounds: tuple[Round, ...]
     scenarios: tuple[Scenario, ...]
-    slow: bool = False
 
 
 def read(path: Path) -> Story:
@@ -149,10 +150,10 @@ def _story(text: str, path: Path) -> Story:
         elif keyword == "round":
             rounds.append(_round(block, words))
         elif keyword in ("scenario", "refused"):
-            scenarios.append(_scenario(block, words, refused=keyword == "refused"))
+            scenarios.append(replace(_scenario(block, words, refused=keyword == "refused"), slow=slow))
         else:
             raise _At(line, f"'{keyword}' is none of slow, setting, statement, round, scenario, refused")
-    return Story(path, settings, tuple(setup), tuple(rounds), tuple(scenarios), slow)
+    return Story(path, settings, tuple(setup), tuple(rounds), tuple(scenarios))
 
 
 def _statement(block: _Block, words: Sequence[str]) -> Statement:

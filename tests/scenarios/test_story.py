@@ -13,8 +13,6 @@ from tests.scenarios.story import Expected, Facts, FormatError, Statement, parse
 FILES = sorted(Path(__file__).parent.glob("*.slt"))
 STORY = """# a comment
 
-slow
-
 setting reader_min_age_seconds 5
 
 statement
@@ -40,6 +38,8 @@ FROM t
 scenario by_mode mode AUTO partitioned x always FULL not-differentiable
 SELECT x FROM t
 
+slow
+
 refused a_limit unsupported-limit
 SELECT x FROM t LIMIT 1
 ----
@@ -49,19 +49,19 @@ ORDER BY
 
 def test_a_file_is_read_into_values() -> None:
     story = parse(STORY, Path("one.slt"))
-    assert story.slow
+    assert [s.slow for s in story.scenarios] == [False, False, True]
     assert story.settings == {"reader_min_age_seconds": "5"}
-    assert story.setup == (Statement("CREATE TABLE t (x INT)\nUSING delta", 7),)
+    assert story.setup == (Statement("CREATE TABLE t (x INT)\nUSING delta", 5),)
     grow, shrink = story.rounds
     assert (grow.name, grow.fold, grow.reopen, grow.seconds) == ("grow", True, False, 7200)
-    assert grow.changes == (Statement("INSERT INTO t VALUES (1)", 13),)
+    assert grow.changes == (Statement("INSERT INTO t VALUES (1)", 11),)
     assert (shrink.reopen, shrink.changes) == (True, ())
     rows, mode, refused = story.scenarios
     assert (rows.name, rows.query, rows.mode) == ("all_rows", "SELECT x\nFROM t", "DIFFERENTIAL")
     assert rows.expected == {
-        "created": Expected("created", 21, Facts(), ()),
-        "grow": Expected("grow", 23, Facts("DIFFERENTIAL", changed=(1, 0)), (("1", "'a b'", "NULL", "[x,'y z']"),)),
-        "shrink": Expected("shrink", 25, Facts(error="data-error"), None),
+        "created": Expected("created", 19, Facts(), ()),
+        "grow": Expected("grow", 21, Facts("DIFFERENTIAL", changed=(1, 0)), (("1", "'a b'", "NULL", "[x,'y z']"),)),
+        "shrink": Expected("shrink", 23, Facts(error="data-error"), None),
     }
     assert (mode.mode, mode.partition, mode.always) == ("AUTO", "x", Facts("FULL", "not-differentiable"))
     assert (refused.refused, refused.says) == ("unsupported-limit", ("ORDER BY",))
