@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.scenarios.player import Player
-from tests.scenarios.story import Scenario, read
+from tests.scenarios.story import FormatError, Scenario, read
 
 
 def pytest_collect_file(parent: pytest.Collector, file_path: Path) -> pytest.Collector | None:
@@ -21,7 +21,10 @@ class StoryFile(pytest.File):
     """A file is played once, when its first scenario is asked for, with only the scenarios that were selected."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        self.story = read(self.path)
+        try:
+            self.story = read(self.path)
+        except FormatError as error:
+            raise self.CollectError(str(error)) from None
         self.played: Player | None = None
         for scenario in self.story.scenarios:
             item = ScenarioItem.from_parent(

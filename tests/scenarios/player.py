@@ -11,24 +11,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, Row
-
 import freshlake
 from freshlake.clock import ManualClock
 from freshlake.errors import FreshlakeError
 from freshlake.lake import Freshlake
 from freshlake.refresh.result import RefreshResult
-from tests.bags import assert_same_rows, canonical
+from tests.bags import assert_same_rows
+from tests.scenarios.checks import Wrong, acted, changed, fails, refused, same, shape, unordered
 from tests.scenarios.oracle import Oracle, mentions, oracle, written
 from tests.scenarios.shown import shown
-from tests.scenarios.story import CREATED, NO_ROWS, Expected, Facts, Round, Scenario, Statement, Story
+from tests.scenarios.story import CREATED, Expected, Facts, Round, Scenario, Statement, Story
 
 SETTINGS = {"differential_max_change_ratio": "0"}
 """Tiny tables change by large shares all the time; the ratio would turn AUTO into FULL."""
-
-
-class Wrong(AssertionError):
-    """Something is not as it should be."""
 
 
 @dataclass
@@ -101,7 +96,7 @@ class Player:
         for scenario in list(self._scenarios):
             with self._watched(scenario, CREATED):
                 if scenario.refused:
-                    _refused(fl, scenario)
+                    refused(fl, scenario)
                     continue
                 fl.create_stream_table(
                     scenario.name,
@@ -140,19 +135,19 @@ class Player:
     ) -> None:
         facts = expected.facts if expected else Facts()
         if facts.error:
-            _fails(fl, scenario, facts.error)
-            _same(self._before[scenario.name], [shown(r) for r in fl.table(scenario.name).collect()], "as before")
+            fails(fl, scenario, facts.error)
+            same(self._before[scenario.name], [shown(r) for r in fl.table(scenario.name).collect()], "as before")
         else:
             result = fl.refresh(scenario.name, mode="DIFFERENTIAL" if scenario.mode == "DIFFERENTIAL" else None)
             self.results[scenario.name, played.name] = result
-            _acted(result, scenario, facts, usual)
+            acted(result, scenario, facts, usual)
             if played.fold:
                 fl.fold(scenario.name)
             before = Counter(self._before[scenario.name])
             self._contents(fl, truth, scenario, expected)
             after = Counter(self._before[scenario.name])
             self.changed[scenario.name, played.name] = (after - before).total(), (before - after).total()
-            _changed(result, self.changed[scenario.name, played.name], facts)
+            changed(result, self.changed[scenario.name, played.name], facts)
 
     def _usual(self, truth: Oracle, scenario: Scenario, played: Round, tables: set[str]) -> set[str]:
         """The actions a refresh may take where its file says nothing."""
@@ -165,15 +160,14 @@ class Player:
     def _contents(self, fl: Freshlake, truth: Oracle, scenario: Scenario, expected: Expected | None) -> None:
         """Against the query run by Spark, then against the rows that the file shows."""
         now, ours = self._clock.now(), fl.table(scenario.name)
-        if scenario.name not in self._before and _shape(theirs := truth.frame(scenario.name, now)) != _shape(ours):
-            raise Wrong(f"the columns are {_shape(ours)}, those of the query {_shape(theirs)}")
+        if scenario.name not in self._before and shape(theirs := truth.frame(scenario.name, now)) != shape(ours):
+            raise Wrong(f"the columns are {shape(ours)}, those of the query {shape(theirs)}")
         found = ours.collect()
         self._before[scenario.name] = [shown(row) for row in found]
         if expected and expected.rows is not None:
-            with self._line(expected.line):
-                _same(list(expected.rows), self._before[scenario.name], "as the file says")
+            same(list(expected.rows), self._before[scenario.name], "as the file says")
         try:
-            assert_same_rows(map(_unordered, found), map(_unordered, truth.rows(scenario.name, now)))
+            assert_same_rows(map(unordered, found), map(unordered, truth.rows(scenario.name, now)))
         except AssertionError as error:
             raise Wrong(f"left is the stream table, right its query\n{error}") from None
 
@@ -202,13 +196,6 @@ class Player:
             self.failures[scenario.name] = message
 
     @contextmanager
-    def _line(self, line: int) -> Iterator[None]:
-        try:
-            yield
-        except Wrong as error:
-            raise Wrong(f"(line {line}) {error}") from None
-
-    @contextmanager
     def _watched(self, scenario: Scenario, moment: str) -> Iterator[None]:
         said = scenario.expected.get(moment)
         where = f"{self._at(said.line if said else scenario.line)}: {scenario.name}, {moment}"
@@ -221,69 +208,3 @@ class Player:
             self.failures[scenario.name] = f"{where}: error {error.code}: {error}"
         except Exception:
             self.failures[scenario.name] = f"{where}: crash\n{traceback.format_exc()[-4000:]}"
-
-
-def _refused(fl: Freshlake, scenario: Scenario) -> None:
-    try:
-        fl.create_stream_table(scenario.name, scenario.query, refresh_mode=scenario.mode)
-    except FreshlakeError as error:
-        if error.code != scenario.refused:
-            raise Wrong(f"expected the error {scenario.refused}, found {error.code}: {error}") from None
-        told = f"{error} {error.hint or ''}"
-        if missing := [text for text in scenario.says if text not in told]:
-            raise Wrong(f"expected the error to say {missing}, found: {told}") from None
-    else:
-        raise Wrong(f"expected the error {scenario.refused}, but the table was created")
-
-
-def _fails(fl: Freshlake, scenario: Scenario, code: str) -> None:
-    try:
-        result = fl.refresh(scenario.name)
-    except FreshlakeError as error:
-        if error.code != code:
-            raise Wrong(f"expected the error {code}, found {error.code}: {error}") from None
-    else:
-        raise Wrong(f"expected the error {code}, but the refresh was {result.action}")
-
-
-def _acted(result: RefreshResult, scenario: Scenario, facts: Facts, usual: set[str]) -> None:
-    """DIFFERENTIAL unless the file says otherwise; NO_DATA where nothing that the scenario reads was written."""
-    said = facts if facts.action else scenario.always
-    allowed = {facts.action} if facts.action else usual
-    if str(result.action) not in allowed:
-        raise Wrong(f"expected the action {' or '.join(sorted(allowed))}, found {result.action} ({result.reason})")
-    if said.reason and str(result.action) == said.action and result.reason != said.reason:
-        raise Wrong(f"expected the reason {said.reason}, found {result.reason}: {result.detail}")
-
-
-def _changed(result: RefreshResult, found: tuple[int, int], facts: Facts) -> None:
-    """What the refresh reports is what a reader sees, except that rows whose hidden state changed are counted too."""
-    added, removed = result.rows_inserted, result.rows_deleted
-    if added - removed != found[0] - found[1] or added < found[0]:
-        raise Wrong(f"+{found[0]} -{found[1]} rows changed, but the refresh reports +{added} -{removed}")
-    if facts.changed and facts.changed != found:
-        raise Wrong(f"expected +{facts.changed[0]} -{facts.changed[1]} rows to change, found +{found[0]} -{found[1]}")
-    if facts.unwritten and (added, removed) != (0, 0):
-        raise Wrong(f"expected nothing to be written, found +{added} -{removed}")
-
-
-def _same(expected: list[tuple[str, ...]], found: list[tuple[str, ...]], why: str) -> None:
-    missing, unexpected = Counter(expected) - Counter(found), Counter(found) - Counter(expected)
-    if missing or unexpected:
-        lines = [f"the rows are not {why}", f"  expected: {_listed(expected)}", f"  found:    {_listed(found)}"]
-        lines += [f"  missing     {'  '.join(row)}" for row in missing.elements()]
-        lines += [f"  unexpected  {'  '.join(row)}" for row in unexpected.elements()]
-        raise Wrong("\n".join(lines))
-
-
-def _listed(rows: list[tuple[str, ...]]) -> str:
-    return "; ".join("  ".join(row) for row in sorted(rows)) or NO_ROWS
-
-
-def _shape(frame: DataFrame) -> list[tuple[str, str]]:
-    return [(f.name, f.dataType.simpleString()) for f in frame.schema]
-
-
-def _unordered(row: Row) -> Row:
-    """Collected lists come in any order."""
-    return Row(*(sorted(v, key=canonical) if isinstance(v, list) else v for v in row))

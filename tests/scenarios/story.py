@@ -210,7 +210,7 @@ def _modes(made: Scenario, words: list[str], line: int) -> Scenario:
             case "partitioned", column, *words:
                 made = replace(made, partition=column)
             case "always", *said if said:
-                made, words = replace(made, always=_facts(" ".join(said), line)), []
+                made, words = replace(made, always=_action(" ".join(said), line)), []
             case _:
                 usage = "[mode AUTO|FULL|DIFFERENTIAL] [partitioned COLUMN] [always FULL reason]"
                 raise _At(line, f"'{' '.join(words)}' is not {usage}")
@@ -256,6 +256,13 @@ def _facts(text: str, line: int) -> Facts:
     return facts
 
 
+def _action(text: str, line: int) -> Facts:
+    facts = _facts(text, line)
+    if facts.action is None or facts != Facts(facts.action, facts.reason):
+        raise _At(line, f"'always' is followed by an action of {', '.join(ACTIONS)}, with or without its reason")
+    return facts
+
+
 def _name(word: str, line: int) -> str:
     if not _NAME.fullmatch(word):
         raise _At(line, f"'{word}' is not a name of lower-case letters, digits and underscores")
@@ -279,4 +286,6 @@ def _checked(story: Story) -> Story:
         for expected in scenario.expected.values():
             if expected.moment not in rounds:
                 raise _At(expected.line, f"there is no round {expected.moment}; there are {', '.join(rounds)}")
+            if expected.moment == CREATED and expected.facts != Facts():
+                raise _At(expected.line, "of the moment of creation only rows can be expected")
     return story

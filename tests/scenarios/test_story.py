@@ -87,6 +87,8 @@ def test_a_file_is_read_into_values() -> None:
         ("scenario a\nSELECT 1\n---- created: SOMETHING", 3, "'SOMETHING' is none of"),
         ("scenario a\nSELECT 1\n---- created\n1\n---- created\n1", 5, "described in line 3 already"),
         ("scenario a\nSELECT 1\n\nscenario a\nSELECT 2", 4, "used in line 1 already"),
+        ("scenario a\nSELECT 1\n---- created: +1 -0", 3, "only rows can be expected"),
+        ("scenario a always +1 -0\nSELECT 1", 1, "'always' is followed by an action"),
         ("scenario a\nSELECT 1\n---- created", 3, "nothing is said about created"),
         ("refused a\nSELECT 1", 1, "expected 1 word here, found 0"),
         ("setting a", 1, "expected 2 words here, found 1"),
