@@ -40,14 +40,16 @@ def postgres() -> Iterator[Server]:
 
 
 @pytest.fixture(scope="module")
-def session(spark: SparkSession) -> SparkSession:
-    """The same tables in Spark."""
+def session(spark: SparkSession) -> Iterator[SparkSession]:
+    """The same tables in Spark. What is set is taken back, as Spark goes on to take this session for the active one."""
     own = spark.newSession()
     for key, value in _QUICK.items():
         own.conf.set(key, value)
     for table in COLUMNS:
         frame_of(own, table).createOrReplaceTempView(table)
-    return own
+    yield own
+    for key in _QUICK:
+        own.conf.unset(key)
 
 
 def in_spark(session: SparkSession, query: str) -> tuple[list[str], list[list[Any]]]:

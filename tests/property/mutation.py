@@ -20,8 +20,8 @@ POSITIVE = p.text(f"{p.WEIGHT} > 0", p.WEIGHT)
 class Mutation:
     name: str
     patches: Callable[[], list[Patch]]
-    cases: tuple[str, ...]
-    """Directed cases that should notice it."""
+    story: str
+    """The file of tests/scenarios that should notice it, if the tests of the rules alone do not."""
 
 
 def rule(operator: type[p.Plan], change: Callable[[p.Plan, Any, Any], p.Plan | None]) -> list[Patch]:

@@ -1,7 +1,8 @@
 """Break every rule in turn and show that the default tests notice: `python -m tests.property.mutations`.
 
-Each mutation is first held against the tests of the rules on DuckDB, then played on Spark: the directed cases that
-should notice it, all of them, and the seeds of the default run. What passes all of these is reported.
+Each mutation is first held against the tests of the rules on DuckDB, then played on Spark: the scenarios that should
+notice it, the seeds, and all other scenarios, each as far as they are part of the default run. What passes all of these
+is reported.
 """
 
 from __future__ import annotations
@@ -13,23 +14,25 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from freshlake.compiler import derive, restrict
 from freshlake.compiler import plan as p
 from freshlake.compiler.passes import drop_empty as drop_empty_module
-from freshlake.compiler.rules import aggregate, aggregate_state, inner_join, stored
+from freshlake.compiler.rules import aggregate, aggregate_state, current_time, inner_join, stored
 from freshlake.compiler.rules.weights import COLUMN, weighted
 from freshlake.refresh import commit, run
 from freshlake.session import start
 from freshlake.storage import netting, read, small
 from freshlake.storage.scan import KeyFilter
 from tests.property import join_mutations as joins
+from tests.property.every_rule import MUTATIONS_OF_EVERY_RULE
 from tests.property.mutation import POSITIVE, Mutation, Patch
 from tests.property.mutation import attr as _attr
 from tests.property.mutation import rule as _rule
-from tests.property.noticing import failing_history, failing_unit_test
+from tests.property.noticing import failing_unit_test, noticed_on_spark
 from tests.property.stored_mutations import STORED_MUTATIONS
 
 
@@ -114,6 +117,11 @@ def _insert_only_is_claimed_for_every_change() -> list[Patch]:
 def _flattening_loses_a_condition() -> list[Patch]:
     original = joins.FLATTEN._place
     return [_attr(joins.FLATTEN, "_place", lambda inputs, on, columns: original(inputs, on[:-1], columns))]
+
+
+def _time_stands_still(when: p.When) -> list[Patch]:
+    original = current_time.at
+    return [_attr(current_time, "at", lambda time, _: original(time, when))]
 
 
 # Aggregates ----------------------------------------------------------------------------------------------------------
@@ -280,57 +288,52 @@ def _copies_are_stored_once() -> list[Patch]:
 
 
 MUTATIONS = (
-    Mutation("filter keeps insertions only", _filter_keeps_insertions_only, ("filter_with_unknowns",)),
-    Mutation("filter lets removals pass", _filter_lets_removals_pass, ("filter_with_unknowns",)),
-    Mutation("project forgets the weight", _project_forgets_the_weight, ("project_expressions",)),
-    Mutation("union drops a branch", _union_drops_a_branch, ("union_all",)),
-    Mutation("scan sees insertions only", _scan_sees_insertions_only, ("narrow_with_duplicates",)),
-    Mutation(
-        "join reads after for before",
-        _join_reads_after_for_before,
-        ("equi_join", "self_join", "left_join"),
-    ),
-    Mutation("join keeps one term", _join_keeps_one_term, ("equi_join", "self_join")),
-    Mutation("join forgets the other weight", _join_forgets_the_other_weight, ("equi_join", "self_join")),
-    Mutation("insert-only is claimed for every change", _insert_only_is_claimed_for_every_change, ("equi_join",)),
-    Mutation(
-        "presence follows the sign of the change",
-        joins.presence_follows_the_sign_of_the_change,
-        ("exists_key", "left_join", "left_join_range"),
-    ),
-    Mutation("removed matches count as new", joins.removed_matches_count_as_new, ("exists_key", "left_join")),
-    Mutation("padding stays", joins.padding_stays, ("left_join", "full_join")),
-    Mutation("all-NULL matches are padding", joins.all_null_matches_are_taken_for_padding, ("left_join",)),
-    Mutation("new rows are not padded", joins.new_rows_are_not_padded, ("left_join",)),
-    Mutation("a full join pads one side", joins.a_full_join_pads_one_side, ("full_join",)),
-    Mutation("a flag is never taken back", joins.a_flag_is_set_but_never_taken_back, ("exists_shown",)),
-    Mutation("an anti join adds", joins.an_anti_join_adds_what_it_should_remove, ("not_exists", "not_in")),
-    Mutation("left conditions are ignored", joins.turns_ignore_the_left_condition, ("left_join_mixed",)),
-    Mutation("right conditions are ignored", joins.matches_ignore_the_right_condition, ("full_join_mixed",)),
-    Mutation("keys move below padding", joins.keys_move_below_padding, ("recomputed_over_padding",)),
-    Mutation("filters move below padding", joins.filters_move_below_padding, ("only_unmatched",)),
-    Mutation("flattening loses a condition", _flattening_loses_a_condition, ("three_way_join",)),
-    Mutation("extremum is never recomputed", _extremum_is_never_recomputed, ("extrema",)),
-    Mutation("any insertion excuses the recompute", _any_insertion_excuses_the_recompute, ("extrema",)),
-    Mutation("extremum of no values stays", _extremum_ignores_the_number_of_values, ("extrema", "filtered_calls")),
-    Mutation("empty groups stay", _empty_groups_stay, ("counts_and_sums",)),
-    Mutation("NULLs are counted", _nulls_are_counted, ("counts_and_sums",)),
-    Mutation("filters of calls are ignored", _call_filters_are_ignored, ("filtered_calls",)),
-    Mutation("stored state is ignored", _stored_state_is_ignored, ("counts_and_sums",)),
-    Mutation("sums ignore the sign", _sums_ignore_the_sign, ("counts_and_sums",)),
-    Mutation("wide decimals are multiplied", _wide_decimals_are_multiplied, ("wide_decimals",)),
-    Mutation("copies of wide decimals count once", _copies_of_wide_decimals_count_once, ("wide_decimals",)),
-    Mutation("groups come from insertions only", _groups_come_from_insertions_only, ("recomputed",)),
-    Mutation("old rows are not subtracted", _old_rows_are_not_subtracted, ("counts_and_sums",)),
-    Mutation("changes of nodes are forgotten", _changes_of_nodes_are_forgotten, ("nested",)),
-    Mutation("NULL keys match nothing", _null_keys_match_nothing, ("recomputed", "extrema")),
-    Mutation("NULL keys are pruned away", _null_keys_are_pruned_away, ("counts_and_sums", "recomputed")),
-    Mutation("hints name another column", _hints_name_another_column, ("equi_join", "three_way_join")),
-    Mutation("keys follow any condition", _keys_follow_any_condition, ("recomputed_over_join",)),
-    Mutation("a union with an empty branch is empty", _a_union_with_an_empty_branch_is_empty, ("union_all",)),
-    Mutation("one changed source is forgotten", _one_changed_source_is_forgotten, ("equi_join", "union_all")),
-    Mutation("copies are stored once", _copies_are_stored_once, ("narrow_with_duplicates",)),
+    Mutation("filter keeps insertions only", _filter_keeps_insertions_only, "filters_and_projections"),
+    Mutation("filter lets removals pass", _filter_lets_removals_pass, "filters_and_projections"),
+    Mutation("project forgets the weight", _project_forgets_the_weight, "filters_and_projections"),
+    Mutation("union drops a branch", _union_drops_a_branch, "set_operations"),
+    Mutation("scan sees insertions only", _scan_sees_insertions_only, "duplicates"),
+    Mutation("join reads after for before", _join_reads_after_for_before, "inner_joins"),
+    Mutation("join keeps one term", _join_keeps_one_term, "inner_joins"),
+    Mutation("join forgets the other weight", _join_forgets_the_other_weight, "inner_joins"),
+    Mutation("insert-only is claimed for every change", _insert_only_is_claimed_for_every_change, "inner_joins"),
+    Mutation("presence follows the sign of the change", joins.presence_follows_the_sign_of_the_change, "subqueries"),
+    Mutation("removed matches count as new", joins.removed_matches_count_as_new, "subqueries"),
+    Mutation("padding stays", joins.padding_stays, "outer_joins"),
+    Mutation("all-NULL matches are padding", joins.all_null_matches_are_taken_for_padding, "outer_joins"),
+    Mutation("new rows are not padded", joins.new_rows_are_not_padded, "outer_joins"),
+    Mutation("a full join pads one side", joins.a_full_join_pads_one_side, "outer_joins"),
+    Mutation("a flag is never taken back", joins.a_flag_is_set_but_never_taken_back, "subqueries"),
+    Mutation("an anti join adds", joins.an_anti_join_adds_what_it_should_remove, "subqueries"),
+    Mutation("left conditions are ignored", joins.turns_ignore_the_left_condition, "outer_joins"),
+    Mutation("right conditions are ignored", joins.matches_ignore_the_right_condition, "outer_joins"),
+    Mutation("keys move below padding", joins.keys_move_below_padding, "outer_joins"),
+    Mutation("filters move below padding", joins.filters_move_below_padding, "outer_joins"),
+    Mutation("flattening loses a condition", _flattening_loses_a_condition, "inner_joins"),
+    Mutation("time stands still at the new moment", partial(_time_stands_still, p.When.AFTER), "time"),
+    Mutation("time stands still at the old moment", partial(_time_stands_still, p.When.BEFORE), "time"),
+    Mutation("extremum is never recomputed", _extremum_is_never_recomputed, "aggregates"),
+    Mutation("any insertion excuses the recompute", _any_insertion_excuses_the_recompute, "aggregates"),
+    Mutation("extremum of no values stays", _extremum_ignores_the_number_of_values, "aggregates"),
+    Mutation("empty groups stay", _empty_groups_stay, "aggregates"),
+    Mutation("NULLs are counted", _nulls_are_counted, "aggregates"),
+    Mutation("filters of calls are ignored", _call_filters_are_ignored, "aggregates"),
+    Mutation("stored state is ignored", _stored_state_is_ignored, "aggregates"),
+    Mutation("sums ignore the sign", _sums_ignore_the_sign, "aggregates"),
+    Mutation("wide decimals are multiplied", _wide_decimals_are_multiplied, "aggregates"),
+    Mutation("copies of wide decimals count once", _copies_of_wide_decimals_count_once, "aggregates"),
+    Mutation("groups come from insertions only", _groups_come_from_insertions_only, "aggregates"),
+    Mutation("old rows are not subtracted", _old_rows_are_not_subtracted, "aggregates"),
+    Mutation("changes of nodes are forgotten", _changes_of_nodes_are_forgotten, "aggregates"),
+    Mutation("NULL keys match nothing", _null_keys_match_nothing, "aggregates"),
+    Mutation("NULL keys are pruned away", _null_keys_are_pruned_away, "aggregates"),
+    Mutation("hints name another column", _hints_name_another_column, "inner_joins"),
+    Mutation("keys follow any condition", _keys_follow_any_condition, "aggregates"),
+    Mutation("a union with an empty branch is empty", _a_union_with_an_empty_branch_is_empty, "set_operations"),
+    Mutation("one changed source is forgotten", _one_changed_source_is_forgotten, "inner_joins"),
+    Mutation("copies are stored once", _copies_are_stored_once, "duplicates"),
     *STORED_MUTATIONS,
+    *MUTATIONS_OF_EVERY_RULE,
 )
 
 
@@ -346,7 +349,7 @@ def main(arguments: list[str] | None = None) -> int:
         left = [m for m in chosen if not (found[m.name] and _show(m, found[m.name]))]
         if left:
             start(folder / "warehouse", app_name="freshlake-mutations", settings={"spark.driver.memory": "2g"})
-        return 1 if [m for m in left if not _show(m, failing_history(m, folder / m.name.replace(" ", "-")))] else 0
+        return 1 if [m for m in left if not _show(m, noticed_on_spark(m, folder / m.name.replace(" ", "-")))] else 0
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -1,30 +1,30 @@
-"""Which test notices a mutation: those of the rules on DuckDB, then histories on Spark."""
+"""Which test notices a mutation: those of the rules on DuckDB, then what the default run plays on Spark."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stdout
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 
-from tests.integration import test_joins, test_operators, test_stored_operators
-from tests.property.case import Script
 from tests.property.generate import generate
 from tests.property.mutation import Mutation
 from tests.property.play import play
 from tests.property.test_property import SEEDS
+from tests.scenarios.player import Player
+from tests.scenarios.story import read
 
 UNIT_TESTS = [
     f"tests/unit/test_{name}.py" for name in ("rules", "join_rules", "stored_rules", "recursion", "current_time")
 ]
 
-CASES = {**test_operators.CASES, **test_joins.CASES}
-"""Directed cases over the same tables."""
+SCENARIOS = Path(__file__).parents[1] / "scenarios"
 
 
 @contextmanager
@@ -64,31 +64,36 @@ def _run_unit_tests(mutation: Mutation, end: Connection) -> None:
     end.send(first.name)
 
 
-def failing_history(mutation: Mutation, folder: Path) -> str | None:
-    """The first history that goes wrong under the mutation."""
-    for number, (what, history) in enumerate(_histories(mutation)):
+def noticed_on_spark(mutation: Mutation, folder: Path) -> str | None:
+    """The first scenario or history of the default run that goes wrong under the mutation."""
+    for number, play_one in enumerate(_plays(mutation)):
         lake = folder / f"lake-{number}"
         try:
             with applied(mutation):
-                failure, _ = play(history, lake)
+                found = play_one(lake)
         finally:
             shutil.rmtree(lake, ignore_errors=True)
-        if failure is not None:
-            return f"{what}, {failure.query} round {failure.round}, {failure.kind}"
+        if found:
+            return found
     return None
 
 
-def _histories(mutation: Mutation) -> Iterator[tuple[str, Script]]:
-    yield from (("directed", history) for history in _directed(mutation.cases))
-    yield "all directed", test_operators.script(CASES)
-    yield "all directed", test_stored_operators.script()
+def _plays(mutation: Mutation) -> Iterator[Callable[[Path], str | None]]:
+    files = sorted(SCENARIOS.glob("*.slt"), key=lambda file: file.stem != mutation.story)
+    yield partial(_failing_scenario, files[0])
     for seed in SEEDS:
-        yield f"seed {seed}", generate(seed).script()
+        yield partial(_failing_history, seed)
+    for file in files[1:]:
+        yield partial(_failing_scenario, file)
 
 
-def _directed(names: tuple[str, ...]) -> Iterator[Script]:
-    """Some of the directed cases, through all their rounds."""
-    if wanted := {n: s for n, s in CASES.items() if n in names}:
-        yield test_operators.script(wanted)
-    if wanted := {n: s for n, s in test_stored_operators.CASES.items() if n in names}:
-        yield test_stored_operators.script(wanted)
+def _failing_scenario(file: Path, lake: Path) -> str | None:
+    story = read(file)
+    player = Player(story, lake, {scenario.name for scenario in story.scenarios if not scenario.slow})
+    player.play()
+    return next((f"{file.name}, {name}" for name in player.failures), None)
+
+
+def _failing_history(seed: int, lake: Path) -> str | None:
+    failure, _ = play(generate(seed).script(), lake)
+    return failure and f"seed {seed}, {failure.query} round {failure.round}, {failure.kind}"

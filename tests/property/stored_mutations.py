@@ -79,12 +79,12 @@ def _generators_see_insertions_only() -> list[Patch]:
 
 
 STORED_MUTATIONS = (
-    Mutation("window keys come from insertions only", _window_keys_come_from_insertions_only, ("places", "ranks")),
-    Mutation("window reads only the change", _window_reads_only_the_change, ("places", "ranks")),
-    Mutation("one side of a set operation", _set_operation_counts_the_change_of_one_side, ("except_all",)),
-    Mutation("top-k is never read again", _top_k_is_never_read_again, ("top", "top_nulls_first")),
-    Mutation("top-k forgets removals", _top_k_forgets_removals, ("top", "top_nulls_first")),
-    Mutation("top-k trusts what is left", _top_k_trusts_what_is_left, ("top", "top_nulls_first")),
-    Mutation("grouping sets forget the weight", _grouping_sets_forget_the_weight, ("rollup",)),
-    Mutation("generators see insertions only", _generators_see_insertions_only, ("exploded",)),
+    Mutation("window keys come from insertions only", _window_keys_come_from_insertions_only, "windows_and_top_k"),
+    Mutation("window reads only the change", _window_reads_only_the_change, "windows_and_top_k"),
+    Mutation("one side of a set operation", _set_operation_counts_the_change_of_one_side, "set_operations"),
+    Mutation("top-k is never read again", _top_k_is_never_read_again, "windows_and_top_k"),
+    Mutation("top-k forgets removals", _top_k_forgets_removals, "windows_and_top_k"),
+    Mutation("top-k trusts what is left", _top_k_trusts_what_is_left, "windows_and_top_k"),
+    Mutation("grouping sets forget the weight", _grouping_sets_forget_the_weight, "aggregates"),
+    Mutation("generators see insertions only", _generators_see_insertions_only, "generators"),
 )
