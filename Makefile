@@ -36,7 +36,7 @@ pytest:
 	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow" $(ARGS)
 
 slow: setup ## tests that take minutes each: the command, several processes, a standalone cluster
-	$(PY) -m pytest -m slow $(ARGS)
+	$(PY) -m pytest -n 2 --dist loadfile -m slow $(ARGS)
 
 scenarios: setup ## the stories in tests/scenarios (FILES=tests/scenarios/duplicates.slt, ARGS="-k padding")
 	$(PY) -m pytest -n 2 --dist loadfile $(FILES) $(ARGS)

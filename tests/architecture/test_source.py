@@ -30,10 +30,9 @@ def test_module_has_a_docstring(module: Path) -> None:
 
 @pytest.mark.parametrize("module", MODULES, ids=named)
 def test_module_is_about_one_thing(module: Path) -> None:
-    if module == SOURCE / "errors.py":
-        pytest.skip("the tree of errors is one list, drawn once")
     lines = len(module.read_text(encoding="utf-8").splitlines())
-    assert lines <= MAXIMUM_LINES, f"{lines} lines: there are two things in it"
+    # the tree of errors is one list, drawn once
+    assert lines <= MAXIMUM_LINES or module == SOURCE / "errors.py", f"{lines} lines: there are two things in it"
     assert module.stem not in VAGUE
 
 

@@ -157,9 +157,12 @@ class Oracle:
     random: bool = False
     invalid: dict[str, str] = field(default_factory=dict)
     """Queries that Spark itself cannot run, for the data or by a defect of its own, and its error."""
+    _frames: dict[str, DataFrame] = field(default_factory=dict)
     _rows: dict[str, list[Row]] = field(default_factory=dict)
 
     def load(self, fl: Freshlake, tables: Sequence[str]) -> None:
+        """The tables as they are now, and the queries over them: each may read those before it."""
+        self._frames.clear()
         self._rows.clear()
         for key, value in _PLAIN.items():
             self.spark.conf.set(key, value)
@@ -170,7 +173,8 @@ class Oracle:
             self.spark.createDataFrame(copies[table], frame.schema).createOrReplaceTempView(table)
         for name in self.queries:
             with self._noted(name):
-                self.query(name).createOrReplaceTempView(name)
+                self._frames[name] = self.spark.sql(self.queries[name])
+                self._frames[name].createOrReplaceTempView(name)
         if self.random:
             self.second.load(copies)
 
@@ -195,7 +199,7 @@ class Oracle:
             self.invalid[name] = str(error)[:300]
 
     def query(self, name: str) -> DataFrame:
-        return self.spark.sql(self.queries[name])
+        return self._frames[name]
 
     def rows(self, name: str) -> list[Row]:
         if name not in self._rows:
