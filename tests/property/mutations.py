@@ -196,7 +196,7 @@ def _sums_ignore_the_sign() -> list[Patch]:
 
 
 def _wide_decimals_are_multiplied() -> list[Patch]:
-    return [_attr(aggregate_state, "_WIDE", 38)]
+    return [_attr(aggregate_state, "_is_wide", lambda _: False)]
 
 
 def _copies_of_wide_decimals_count_once() -> list[Patch]:
@@ -320,8 +320,8 @@ MUTATIONS = (
     Mutation("filters of calls are ignored", _call_filters_are_ignored, "aggregates"),
     Mutation("stored state is ignored", _stored_state_is_ignored, "aggregates"),
     Mutation("sums ignore the sign", _sums_ignore_the_sign, "aggregates"),
-    Mutation("wide decimals are multiplied", _wide_decimals_are_multiplied, "aggregates"),
-    Mutation("copies of wide decimals count once", _copies_of_wide_decimals_count_once, "aggregates"),
+    Mutation("wide decimals are multiplied", _wide_decimals_are_multiplied, "types"),
+    Mutation("copies of wide decimals count once", _copies_of_wide_decimals_count_once, "types"),
     Mutation("groups come from insertions only", _groups_come_from_insertions_only, "aggregates"),
     Mutation("old rows are not subtracted", _old_rows_are_not_subtracted, "aggregates"),
     Mutation("changes of nodes are forgotten", _changes_of_nodes_are_forgotten, "aggregates"),
@@ -345,8 +345,7 @@ def main(arguments: list[str] | None = None) -> int:
     folder = Path(tempfile.mkdtemp(prefix="freshlake-mutations-"))
     try:
         # before Spark starts, as processes are forked
-        found = {m.name: failing_unit_test(m) for m in chosen}
-        left = [m for m in chosen if not (found[m.name] and _show(m, found[m.name]))]
+        left = [m for m in chosen if not ((found := failing_unit_test(m)) and _show(m, found))]
         if left:
             start(folder / "warehouse", app_name="freshlake-mutations", settings={"spark.driver.memory": "2g"})
         return 1 if [m for m in left if not _show(m, noticed_on_spark(m, folder / m.name.replace(" ", "-")))] else 0

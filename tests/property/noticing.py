@@ -44,7 +44,7 @@ def failing_unit_test(mutation: Mutation) -> str | None:
     try:
         return ours.recv() or None
     except EOFError:
-        return "the tests of the rules cannot run"
+        raise RuntimeError(f"{mutation.name}: the tests of the rules cannot run") from None
     finally:
         process.join()
 
