@@ -5,7 +5,7 @@ N ?= 500
 BENCH ?= quick
 FILES ?= tests/scenarios
 
-.PHONY: help setup demo test check lint types imports pytest slow scenarios fuzz bench docs clean
+.PHONY: help setup demo test check lint types imports pytest slow scenarios matrix fuzz bench docs clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  \033[1mmake %-9s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ slow: setup ## tests that take minutes each: the command, several processes, a s
 
 scenarios: setup ## the stories in tests/scenarios (FILES=tests/scenarios/duplicates.slt, ARGS="-k padding")
 	$(PY) -m pytest -n 2 --dist loadfile $(FILES) $(ARGS)
+
+matrix: setup ## execute every cell of the support matrix and write its page
+	$(PY) -m tests.matrix
 
 fuzz: setup ## N random query and change histories against recomputation (N=500)
 	$(PY) -m tests.property.fuzz --count $(N)

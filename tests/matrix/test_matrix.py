@@ -1,0 +1,48 @@
+"""Every cell of the support matrix is executed; the default run takes one place of every second operator, in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.matrix.operators import COMPOSITIONS, OPERATORS, Operator, changes, name, proof, query
+from tests.matrix.record import Played, Record, cell, play, read
+
+# All cells are played in one fixture, which is charged to the first of them.
+pytestmark = pytest.mark.timeout(1800)
+
+
+def cells() -> Iterator[object]:
+    for number, operator in enumerate(OPERATORS):
+        for composition in COMPOSITIONS:
+            in_turn = number % 2 == 0 and composition == COMPOSITIONS[number // 2 % len(COMPOSITIONS)]
+            marks = () if in_turn else (pytest.mark.slow,)
+            for change in changes(operator, composition):
+                yield pytest.param(operator, composition, change, id=proof(operator, composition, change), marks=marks)
+
+
+@pytest.fixture(scope="module")
+def recorded() -> Record:
+    return read()
+
+
+@pytest.fixture(scope="module")
+def played(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Played:
+    """Only the stream tables of the cells that were selected."""
+    chosen = [
+        i.callspec.params for i in request.session.items if isinstance(i, pytest.Function) and i.path == request.path
+    ]
+    return play(tmp_path_factory.mktemp("matrix"), {name(p["operator"], p["composition"]) for p in chosen})
+
+
+@pytest.mark.parametrize(("operator", "composition", "change"), cells())
+def test_cell(played: Played, recorded: Record, operator: Operator, composition: str, change: str) -> None:
+    """The table equals its query, the refresh was differential, and the page says what happened."""
+    table = name(operator, composition)
+    found = cell(played, table, change)
+    assert found is not None, played.player.failures.get(table) or played.player.results.get((table, change))
+    place = recorded[operator.name][composition]
+    assert place["query"] == query(operator, composition), "run `make matrix`"
+    assert (place["strategy"], place["cells"].get(change)) == (played.strategies[table], found), "run `make matrix`"
