@@ -112,6 +112,16 @@ def test_the_maximum_of_a_timestamp_is_widened_because_writers_cut_it(zone: Any)
     assert not keeps(kind, low, high, (high + timedelta(milliseconds=2),))
 
 
+@pytest.mark.parametrize("zone", [UTC, None])
+def test_the_first_and_the_last_moment_are_compared(zone: Any) -> None:
+    kind = TimestampType() if zone else TimestampNTZType()
+    low, high = datetime.min.replace(tzinfo=zone), datetime.max.replace(tzinfo=zone)
+    assert keeps(kind, low, low, (low,))
+    assert not keeps(kind, low, low, (high,))
+    assert keeps(kind, high, high, (high,))
+    assert keeps(kind, low, high.replace(microsecond=999000), (high,))
+
+
 def test_a_moment_without_its_zone_is_not_compared() -> None:
     low, high = datetime(2020, 1, 1, tzinfo=UTC), datetime(2020, 1, 2, tzinfo=UTC)
     assert keeps(TimestampType(), low, high, (datetime(2030, 1, 1),))

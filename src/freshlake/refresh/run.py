@@ -11,7 +11,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructType, VariantType
 
 from freshlake.compiler import plan as p
 from freshlake.compiler.compile import CompiledQuery
@@ -26,7 +26,7 @@ from freshlake.refresh.inputs import Inputs, SourceSpan, StoredNode
 from freshlake.refresh.levels import Unrolling
 from freshlake.refresh.worker import Worker
 from freshlake.sources.protocol import Position
-from freshlake.storage.identity import consolidate
+from freshlake.storage.identity import consolidate, contains
 from freshlake.storage.netting import distinct_values, net, nettable
 from freshlake.storage.relation import WEIGHT, Relation
 from freshlake.storage.scan import KeyFilter
@@ -291,7 +291,9 @@ def _schema_of(plan: p.Plan) -> StructType:
 
 
 def collect_small(frame: DataFrame, settings: Settings, rows: int | None = None) -> pa.Table | None:
-    """The rows as Arrow, or None when they are more than the driver may hold."""
+    """The rows as Arrow, or None when they are more than the driver may hold, or have a type that it cannot hold."""
+    if contains(frame.schema, VariantType):  # PySpark cannot turn one that is NULL into Arrow
+        return None
     width = max(8, sum(_width(f.dataType) for f in frame.schema))
     most = max(1, min(rows or settings.driver_rows, settings.driver_rows, settings.driver_result_bytes // width))
     try:

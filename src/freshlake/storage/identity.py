@@ -43,7 +43,7 @@ def identity(schema: StructType) -> tuple[str, ...]:
 
 def prepare(spark: SparkSession, schema: StructType) -> None:
     """Make the functions that identities of this schema call known to the session."""
-    if _contains(schema, VariantType):
+    if contains(schema, VariantType):
         register(spark)
 
 
@@ -178,11 +178,12 @@ def _is_negative_zero(value: str) -> str:
     return f"(abs({value}) <= 0 AND power({value}, -1) < 0)"
 
 
-def _contains(kind: DataType, wanted: type[DataType]) -> bool:
+def contains(kind: DataType, wanted: type[DataType]) -> bool:
+    """Whether a type is the wanted one or has it inside."""
     if isinstance(kind, StructType):
-        return any(_contains(field.dataType, wanted) for field in kind)
+        return any(contains(field.dataType, wanted) for field in kind)
     if isinstance(kind, ArrayType):
-        return _contains(kind.elementType, wanted)
+        return contains(kind.elementType, wanted)
     if isinstance(kind, MapType):
-        return _contains(kind.keyType, wanted) or _contains(kind.valueType, wanted)
+        return contains(kind.keyType, wanted) or contains(kind.valueType, wanted)
     return isinstance(kind, wanted)

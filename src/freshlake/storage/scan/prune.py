@@ -108,5 +108,5 @@ def _not_above(value: Any, high: Any) -> bool:
     if isinstance(value, str):
         return bool(value[: len(high)] <= high)  # a long maximum is cut, so only its prefix counts
     if isinstance(value, datetime):
-        return bool(value <= high + _CUT)
+        return bool(value <= high or value - high <= _CUT)  # not high + _CUT: there is nothing after the year 9999
     return bool(value <= high)
