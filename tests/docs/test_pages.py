@@ -13,7 +13,14 @@ import freshlake
 from tests.docs.markdown import DOCS
 from tests.docs.running import run
 
-GUIDES = ("choose-a-mode", "postgres-dialect", "reading-the-base-from-other-engines", "recover", "vacuum-and-fold")
+GUIDES = (
+    "choose-a-mode",
+    "postgres-dialect",
+    "reading-the-base-from-other-engines",
+    "recover",
+    "vacuum-and-fold",
+    "views-and-functions",
+)
 
 
 @pytest.fixture

@@ -94,7 +94,8 @@ class SourceType(StrEnum):
 
 
 class TableKind(StrEnum):
-    """A plain relation made through `fl.sql`."""
+    """What was made through `fl.sql`."""
 
     TABLE = "TABLE"
     VIEW = "VIEW"
+    FUNCTION = "FUNCTION"

@@ -259,14 +259,26 @@ class RegisteredSchema:
 
 @dataclass(frozen=True)
 class RegisteredTable:
-    """A plain table or view made through `fl.sql`, so that it is found again after a restart."""
+    """A plain table, view or function made through `fl.sql`, so that it is found again after a restart."""
 
     name: TableName
+    """Of a function with `()` behind it: a table may have the same name."""
     kind: TableKind
     provider: str | None
     location: str | None
+    """Of a view or function the schema in which its names are looked up."""
     view_text: str | None
     created_at: datetime
+
+    @property
+    def word(self) -> str:
+        """How a text mentions it."""
+        return self.name.name.removesuffix("()")
+
+    @property
+    def has_text(self) -> bool:
+        """Whether it stands for a text, whose meaning may change."""
+        return self.kind is not TableKind.TABLE
 
 
 @dataclass(frozen=True)

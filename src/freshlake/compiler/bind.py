@@ -61,6 +61,10 @@ class Bound:
     sources: tuple[Source, ...]
     places: Mapping[str, Position]
     """Where constructs without a rule stand in the query's text."""
+    functions: Mapping[str, str]
+    """Python functions of the query, with a digest of their code."""
+    random: Mapping[str, Position | None]
+    """Functions of the user that are not deterministic, and where they stand."""
 
 
 def bind(frame: DataFrame, bridge: Bridge) -> Bound:
@@ -81,7 +85,7 @@ class _Binder(ExpressionBinder):
         plan = self.walk(self.normalise(analyzed))
         if any(is_now(n) for n in nodes(plan)):
             self.sources[NOW] = Source(NOW, NOW, TITLE, "{}")
-        return Bound(plan, output, tuple(self.sources.values()), self.places)
+        return Bound(plan, output, tuple(self.sources.values()), self.places, dict(self.functions), dict(self.random))
 
     def normalise(self, plan: Any) -> Any:
         return normalise(plan, self.b)

@@ -10,6 +10,7 @@ from typing import Any
 
 from freshlake.compiler import current_time
 from freshlake.compiler import plan as p
+from freshlake.compiler.bind_udf import OWN_FUNCTIONS, TABLE_FUNCTION, Digests
 from freshlake.compiler.bridge import CATALYST, Bridge
 from freshlake.compiler.origin import place_of
 from freshlake.compiler.refusals import RANDOM, SESSION_VALUE, SUBQUERY_PLACE, Position
@@ -40,6 +41,10 @@ class ExpressionBinder(ABC):
         """Fields of the current time that the operator being read asks for."""
         self.places: dict[str, Position] = {}
         """Where constructs without a rule, and columns of the current time, stand in the query's text."""
+        self.functions = Digests()
+        """Python functions of the query."""
+        self.random: dict[str, Position | None] = {}
+        """Functions of the user that are not deterministic, and where the first call of each stands."""
 
     @abstractmethod
     def walk(self, node: Any) -> p.Plan:
@@ -102,7 +107,9 @@ class ExpressionBinder(ABC):
         kind = e.getClass().getSimpleName()
         if kind == "AttributeReference":  # a subquery or the time, alone
             return self.column(e)
-        self.check(e)
+        self.check(e, kind)
+        if kind == TABLE_FUNCTION or e.containsPattern(self.b.python_udf):
+            self.functions.note(e, self.b)
         columns = tuple(self.names[i] for i in self.ids(e.references().toSeq()))
         handle = self.b.substitute(e, self.pairs_of(columns)) if columns else e
         equality = self.compared(e) if kind == "EqualTo" else None
@@ -123,7 +130,7 @@ class ExpressionBinder(ABC):
         return [pair for pair, name in zip(self.pairs, self.names.values(), strict=True) if name in wanted]
 
     def readable(self, e: Any) -> str:
-        text: str = e.toString()
+        text = re.sub(r"(?<=\))#\d+L?", "", e.toString())
         names = self.names
         return re.sub(r"[\w$.]*#(\d+)L?", lambda m: names.get(int(m[1]), m[0]), text)
 
@@ -134,7 +141,7 @@ class ExpressionBinder(ABC):
             return self.name_of(left), self.name_of(right)
         return None
 
-    def check(self, e: Any) -> None:
+    def check(self, e: Any, kind: str) -> None:
         def of_session(x: Any) -> bool:
             return bool(x.containsPattern(self.b.current_like))
 
@@ -142,18 +149,19 @@ class ExpressionBinder(ABC):
             return bool(x.containsPattern(self.b.random_seed) or not x.deterministic())
 
         if of_session(e):
-            found = self.culprit(e, of_session)
+            found, *_ = self.culprits(e, of_session)
             message = f"{found.prettyName()}() cannot be part of a stream table: {self.readable(e)}"
             raise SESSION_VALUE.raised(place_of(found) or place_of(e), message=message)
-        if random(e):
-            found = self.culprit(e, random)
-            message = f"{found.prettyName()}() gives another result each time: {self.readable(e)}"
-            raise RANDOM.raised(place_of(found) or place_of(e), message=message)
+        for found in self.culprits(e, random) if random(e) or kind == TABLE_FUNCTION else ():
+            if found.getClass().getSimpleName() not in OWN_FUNCTIONS:
+                message = f"{found.prettyName()}() gives another result each time: {self.readable(e)}"
+                raise RANDOM.raised(place_of(found) or place_of(e), message=message)
+            self.random.setdefault(str(found.name()), place_of(found) or place_of(e))
 
-    def culprit(self, e: Any, is_bad: Callable[[Any], bool]) -> Any:
-        """The innermost function that makes an expression bad."""
-        found = next((k for k in self.b.items(e.children()) if is_bad(k)), None)
-        return e if found is None else self.culprit(found, is_bad)
+    def culprits(self, e: Any, is_bad: Callable[[Any], bool]) -> list[Any]:
+        """The innermost functions that make an expression bad."""
+        below = [found for k in self.b.items(e.children()) if is_bad(k) for found in self.culprits(k, is_bad)]
+        return below or [e]
 
     def at_moment(self, e: Any) -> Any:
         """Functions of the current time become columns of the source that says what time it is."""

@@ -64,10 +64,17 @@ class Bridge:
         pattern = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
         self.plan_expression = pattern.PLAN_EXPRESSION()
         self.current_like = pattern.CURRENT_LIKE()
+        self.python_udf = pattern.PYTHON_UDF()
         self.random_seed = pattern.EXPRESSION_WITH_RANDOM_SEED()
         self.dataset = jvm.org.apache.spark.sql.classic.Dataset
         self.parser = spark._jsparkSession.sessionState().sqlParser()
         self._stable_id = self.new_id()
+
+    def function_identifier(self, text: str) -> Any:
+        """From `name`, `schema.name` or `catalog.schema.name`."""
+        name, *rest = reversed(text.split("."))
+        schema, catalog = [*map(self.some, rest), self.none, self.none][:2]
+        return self.jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(name, schema, catalog)
 
     def module(self, name: str) -> Any:
         """A Scala object by its full name."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame
 
@@ -17,7 +17,7 @@ from freshlake.compiler.derive import Changed, differential, full
 from freshlake.compiler.passes import PASSES
 from freshlake.compiler.program import RefreshProgram
 from freshlake.compiler.split import Node, split
-from freshlake.compiler.support import Reason, reasons, unstorable
+from freshlake.compiler.support import Reason, of_random, reasons, unstorable
 from freshlake.compiler.walk import nodes as walk_nodes
 from freshlake.compiler.walk import transform
 from freshlake.errors import InvalidQuery
@@ -44,6 +44,10 @@ class CompiledQuery:
     nodes: tuple[Node, ...]
     reasons: tuple[Reason, ...]
     fingerprint: str
+    uses: Mapping[str, str] = field(default_factory=dict)
+    """Views and functions that the query uses, each with a digest of what it is."""
+    is_random: bool = False
+    """Whether two evaluations may differ in any way."""
 
     @property
     def root(self) -> Node:
@@ -64,12 +68,20 @@ def compile_query(frame: DataFrame, bridge: Bridge, key_of: Callable[[str], str]
     bound = bind(frame, bridge)
     _check_labels(bound.output)
     plan = normal_form(_keyed(bound.plan, key_of), bound.output)
-    why = reasons(plan, bound.places)
+    why = (*reasons(plan, bound.places), *(of_random(name, place) for name, place in bound.random.items()))
     stored = split(plan, _unique(bound.output), differential=not why)
     if bad := unstorable(stored):
         why, stored = bad, split(plan, _unique(bound.output), differential=False)
+    uses = {f"Python function {name}": code for name, code in bound.functions.items()}
     return CompiledQuery(
-        plan, _unique(bound.output), _sources(plan, bound, key_of), stored, why, fingerprint(plan, bound.output)
+        plan,
+        _unique(bound.output),
+        _sources(plan, bound, key_of),
+        stored,
+        why,
+        fingerprint(plan, bound.output, uses),
+        uses,
+        bool(bound.random),
     )
 
 
@@ -83,10 +95,11 @@ def normal_form(plan: p.Plan, output: tuple[p.Column, ...]) -> p.Plan:
     return plan
 
 
-def fingerprint(plan: p.Plan, output: tuple[p.Column, ...]) -> str:
+def fingerprint(plan: p.Plan, output: tuple[p.Column, ...], functions: Mapping[str, str] | None = None) -> str:
     """Equal for equal queries in every process: expression numbers that Spark draws are left out, sets are in order."""
     shown = re.sub(DRAWN, "#", f"{LAYOUT} {plan!r} {[(c.name, c.label, c.type) for c in output]!r}")
     shown = re.sub(r"frozenset\(\{(.*?)\}\)", lambda facts: str(sorted(facts[1].split(", "))), shown)
+    shown += "".join(f" {name} {code}" for name, code in sorted((functions or {}).items()))
     return hashlib.sha256(shown.encode()).hexdigest()[:32]
 
 

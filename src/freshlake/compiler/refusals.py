@@ -124,6 +124,13 @@ SESSION_ROWS = Refusal(
     "they are gone when the session ends",
     "write them to a Delta table first",
 )
+TEMPORARY = Refusal(
+    "a temporary view or function",
+    UnsupportedQuery,
+    "it exists only in this Spark session, so no other process could refresh the table",
+    "make it a view or function of the lake (CREATE VIEW, CREATE FUNCTION); for a Python function, define the stream"
+    " table by an importable PySpark function that uses it",
+)
 GROUPING = Refusal(
     f"more than {GROUPING_BRANCHES} grouping sets",
     TooManyGroupingBranches,
@@ -175,6 +182,7 @@ REFUSALS = (
     TIME_TRAVEL,
     NOT_DELTA,
     SESSION_ROWS,
+    TEMPORARY,
     GROUPING,
     LATERAL_JOIN,
     NESTED_VIEWS,
@@ -193,7 +201,7 @@ class WithoutRule:
 
     construct: str
     rewrite: str
-    example: str
+    example: str | None = None
     word: str | None = None
     placed: bool = True
 
@@ -204,6 +212,10 @@ JOIN_CONDITION = WithoutRule(
     "SELECT a.id FROM (SELECT id, map(region, amount) AS m FROM orders) a"
     " LEFT JOIN orders b ON a.m[b.region] > b.amount",
     "LEFT",
+)
+OWN_RANDOM = WithoutRule(
+    "a function of your own that is not deterministic, or a Python table function",
+    "use refresh mode AUTO or FULL; if equal arguments give equal results, leave out asNondeterministic()",
 )
 RECURSIVE_STEP = WithoutRule(
     "a recursive query with a step that is not linear",
@@ -225,4 +237,4 @@ UNSTORABLE = WithoutRule(
     placed=False,
 )
 
-RUNS_FULL = (JOIN_CONDITION, RECURSIVE_STEP, TIME_IN_RESULT, UNSTORABLE)
+RUNS_FULL = (JOIN_CONDITION, OWN_RANDOM, RECURSIVE_STEP, TIME_IN_RESULT, UNSTORABLE)

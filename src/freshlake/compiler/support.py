@@ -11,6 +11,7 @@ from freshlake.compiler.current_time import in_result
 from freshlake.compiler.recursion import why_not_linear
 from freshlake.compiler.refusals import (
     JOIN_CONDITION,
+    OWN_RANDOM,
     RECURSIVE_STEP,
     TIME_IN_RESULT,
     UNSTORABLE,
@@ -47,6 +48,11 @@ def reasons(plan: p.Plan, places: Mapping[str, Position] | None = None) -> tuple
         message = f"{field.label} is part of the result, so that every row changes at each refresh"
         found[message] = _reason(TIME_IN_RESULT, message, known.get(field.name))
     return tuple(found.values())
+
+
+def of_random(function: str, position: Position | None) -> Reason:
+    """Why a query with such a function of the user is computed in full."""
+    return _reason(OWN_RANDOM, f"the function {function} is not deterministic", position)
 
 
 def unstorable(nodes: Iterable[Node]) -> tuple[Reason, ...]:

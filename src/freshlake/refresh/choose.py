@@ -41,6 +41,8 @@ class Situation:
     changes: Mapping[str, SourceChange]
     max_change_ratio: float
     append_only: bool = False
+    changed_texts: tuple[str, ...] = ()
+    """Views and functions that are not what they were when the table was loaded."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,8 @@ def _choose(now: Situation) -> tuple[Action, str | None, str | None]:
         for change in changed.values():
             if change.kind is ChangeKind.REPLACED:
                 return Action.REINITIALIZE, "source-replaced", _why(change)
-        return Action.REINITIALIZE, "definition-changed", "the query now compiles to another plan"
+        what = ", ".join(now.changed_texts)
+        return Action.REINITIALIZE, "definition-changed", what or "the query now compiles to another plan"
     if not now.is_populated:
         return Action.FULL, "first-load", None
     if now.requested is RefreshMode.FULL:

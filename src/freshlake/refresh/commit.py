@@ -27,6 +27,7 @@ from freshlake.refresh.definition import Definition
 from freshlake.refresh.inputs import SMALL_ROWS, Inputs, SourceSpan, StoredNode, are_small
 from freshlake.refresh.result import RefreshResult
 from freshlake.refresh.run import Runner, collect_small, renamed
+from freshlake.refresh.uses import USES
 from freshlake.sources.protocol import ChangeKind, Position, Source
 from freshlake.storage.certificate import Certificate
 from freshlake.storage.layout import FoldPoint
@@ -96,9 +97,10 @@ def output_schema(root: Node) -> dict[str, Any]:
     return {"type": "struct", "fields": [f.jsonValue() for f in stored_schema(root) if f.name in visible]}
 
 
-def meaning(compiled: CompiledQuery) -> dict[str, Any]:
-    """The columns of a stream table that follow from what its query compiles to."""
+def meaning(compiled: CompiledQuery, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of a stream table that follow from what its query compiles to under its settings."""
     return {
+        "session_settings": {**settings, USES: dict(compiled.uses)},
         "fingerprint": compiled.fingerprint,
         "output_schema": output_schema(compiled.root),
         "reasons": tuple({"code": r.code, "message": r.message, "hint": r.hint} for r in compiled.reasons),

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 
 from freshlake.catalog.enums import DefinitionKind
+from freshlake.catalog.records import StreamTable
+from freshlake.compiler.python_code import digest
 from freshlake.dialect import Dialect
 from freshlake.errors import DefinitionNotImportable, FreshlakeError, InvalidArgument, InvalidQuery
 from freshlake.refresh.spark_errors import translated
@@ -134,6 +136,23 @@ def load_function(reference: str) -> Builder:
         raise DefinitionNotImportable(f"{reference} is not a function")
     result: Builder = function
     return result
+
+
+def definition_of(table: StreamTable) -> Definition:
+    """What the catalog keeps of a table's definition."""
+    dialect = Dialect.parse(table.dialect)
+    written = None if dialect is Dialect.SPARK else table.original_query
+    return Definition(
+        table.definition_kind, table.defining_query, table.definition_reference, written=written, dialect=dialect
+    )
+
+
+def code_of(table: StreamTable) -> str:
+    """What the function that defines a table is now; nothing when it cannot be imported, which the refresh will say."""
+    try:
+        return digest(load_function(table.definition_reference)) if table.definition_reference else ""
+    except FreshlakeError:
+        return ""
 
 
 def _source(function: Builder) -> str:

@@ -12,14 +12,13 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from freshlake.catalog.enums import Action, DefinitionKind, RefreshMode, SourceType, Status, TableKind
+from freshlake.catalog.enums import Action, DefinitionKind, RefreshMode, SourceType, Status
 from freshlake.catalog.names import TableName
 from freshlake.catalog.records import Dependency, Lease, StreamTable
 from freshlake.catalog.store import Catalog
 from freshlake.clock import Clock
 from freshlake.compiler.compile import CompiledQuery, compile_query
 from freshlake.config import Settings
-from freshlake.dialect import Dialect
 from freshlake.errors import (
     DataError,
     FreshlakeError,
@@ -35,12 +34,14 @@ from freshlake.errors import (
 )
 from freshlake.refresh import commit, recover
 from freshlake.refresh.choose import Decision, Situation, SourceChange, choose
-from freshlake.refresh.definition import Definition
+from freshlake.refresh.definition import Definition, code_of, definition_of
 from freshlake.refresh.edges import check_acyclic, edges_of
 from freshlake.refresh.inputs import SourceSpan
 from freshlake.refresh.layout import Layout
 from freshlake.refresh.result import RefreshResult
 from freshlake.refresh.spark_errors import translated
+from freshlake.refresh.temporary import only_in_session
+from freshlake.refresh.uses import USES, differing, texts_used
 from freshlake.refresh.worker import Worker
 from freshlake.sources.current_time import TimeSource
 from freshlake.sources.delta import delta_source
@@ -90,11 +91,18 @@ class Engine:
         worker = self.worker
         self.resolve(definition.text if definition.reference is None else None)
         worker.pin(settings)
-        with definition.own_places(), translated():
-            compiled = compile_query(definition.frame(worker.binding), worker.bridge, self.layout.source_key)
+        worker.forget_names()
+        try:
+            with definition.own_places(), translated():
+                compiled = compile_query(definition.frame(worker.binding), worker.bridge, self.layout.source_key)
+        except (InvalidQuery, TableNotFound) as error:
+            if (why := only_in_session(error, self.spark)) is not None:
+                raise why from error
+            raise
+        uses = {**compiled.uses, **texts_used(definition.text, self.catalog.tables())}
         if definition.written is None:
-            return compiled
-        return replace(compiled, reasons=tuple(replace(r, position=None) for r in compiled.reasons))
+            return replace(compiled, uses=uses)
+        return replace(compiled, uses=uses, reasons=tuple(replace(r, position=None) for r in compiled.reasons))
 
     def compiled(self, table: StreamTable) -> CompiledQuery:
         """The table's query, compiled once per thread until a definition may have changed."""
@@ -105,7 +113,7 @@ class Engine:
         return self._queries[key][1]
 
     def _stamp(self, table: StreamTable) -> str:
-        known = f"{self.ddl}:{self.catalog.names_stamp()}"
+        known = f"{self.ddl}:{self.catalog.names_stamp()}:{code_of(table)}"
         return f"{known}:{table.defining_query}:{table.definition_reference}:{table.fingerprint}"
 
     def _means_the_same(self, table: StreamTable) -> bool:
@@ -123,9 +131,9 @@ class Engine:
     def _reads_tables_only(self, table: StreamTable) -> bool:
         """Whether no name in the query can mean something else by now; in Spark's own catalog it may."""
         names = self.catalog.tables()
-        views = [entry.name.name for entry in names if entry.kind is TableKind.VIEW]
+        texts = [entry.word for entry in names if entry.has_text]
         words = set(re.findall(r"\w+", table.defining_query.lower()))
-        return bool(names) and table.definition_kind is DefinitionKind.SQL and words.isdisjoint(views)
+        return bool(names) and table.definition_kind is DefinitionKind.SQL and words.isdisjoint(texts)
 
     def forget(self, table: StreamTable) -> None:
         for key in [k for k in self._queries if k[1] == table.id]:
@@ -206,15 +214,6 @@ def require_differential(compiled: CompiledQuery, name: TableName) -> None:
             construct=compiled.reasons[0].construct,
             position=compiled.reasons[0].position,
         )
-
-
-def definition_of(table: StreamTable) -> Definition:
-    """What the catalog keeps of a table's definition."""
-    dialect = Dialect.parse(table.dialect)
-    written = None if dialect is Dialect.SPARK else table.original_query
-    return Definition(
-        table.definition_kind, table.defining_query, table.definition_reference, written=written, dialect=dialect
-    )
 
 
 def with_refresh_failure(engine: Engine, table: StreamTable, error: FreshlakeError) -> None:
@@ -327,6 +326,7 @@ class _Refresh:
             is_populated=table.is_populated,
             needs_reinit=table.needs_reinit,
             definition_changed=table.fingerprint != compiled.fingerprint,
+            changed_texts=differing(table.session_settings.get(USES, {}), compiled.uses),
             not_differentiable=compiled.reasons,
             changes=changes,
             max_change_ratio=engine.settings.differential_max_change_ratio,
@@ -380,7 +380,7 @@ class _Refresh:
         if decision.action is Action.REINITIALIZE or not table.is_populated:
             # the query may mean something else than when it was last compiled
             edges = edges_of(self.engine.catalog, compiled)
-            changes = {**work.changes, **commit.meaning(compiled)}
+            changes = {**work.changes, **commit.meaning(compiled, table.session_settings)}
             return replace(work, changes=changes, edges=edges).perform(), decision
         if decision.action is not Action.DIFFERENTIAL:
             return work.perform(), decision

@@ -139,7 +139,7 @@ def comparable(compiled: CompiledQuery, ties: bool = False) -> tuple[list[str], 
     None if it is even open which rows there are. `ties` says whether the order of ties may differ.
     """
     found = openness(compiled.plan, ties)
-    if found.rows:
+    if found.rows or compiled.is_random:
         return None
     labels = {c.name: c.label for c in compiled.output if c.name not in found.columns}
     return list(labels.values()), [labels[n] for n in labels if n in found.lists]

@@ -64,6 +64,8 @@ class Worker:
     running: SparkSession
     bridge: Bridge
     run_bridge: Bridge
+    builtin: frozenset[str] = frozenset()
+    """Functions that a session has from the start."""
     # What the sessions are set to: every setting is a round trip, and most refreshes are like the one before.
     _small: bool | None = None
     _few_rows: bool = False
@@ -75,12 +77,21 @@ class Worker:
         binding.conf.set("spark.sql.view.maxNestedViewDepth", str(VIEW_DEPTH))
         for key, value in _ENGINE.items():
             running.conf.set(key, value)
-        return cls(binding, running, Bridge(binding), Bridge(running))
+        builtin = frozenset().union(*map(_functions, _registries(binding)))
+        return cls(binding, running, Bridge(binding), Bridge(running), builtin)
 
     def pin(self, settings: Mapping[str, Any]) -> None:
         """Analyze under these settings, and under the session's own for what is not named."""
         _set(self.binding, PINNED_SETTINGS, settings)
         self.binding.catalog.setCurrentDatabase(str(settings.get(SCHEMA, "default")))
+
+    def forget_names(self) -> None:
+        """Only names of the catalog count, as they are now: what an earlier definition left in the session is dropped,
+        and functions of the catalog that the session has kept, since another session may have replaced them."""
+        self.binding._jsparkSession.sessionState().catalog().clearTempTables()
+        for registry in _registries(self.binding):
+            for name in _functions(registry) - self.builtin:
+                registry.dropFunction(self.bridge.function_identifier(name))
 
     def run_under(self, settings: Mapping[str, Any]) -> None:
         """Run what comes next under these settings."""
@@ -136,6 +147,16 @@ class JobCount:
 def pinned_settings(spark: SparkSession) -> dict[str, str]:
     found = ((key, spark.conf.get(key, None)) for key in PINNED_SETTINGS)
     return {key: value for key, value in found if value is not None} | {SCHEMA: spark.catalog.currentDatabase()}
+
+
+def _registries(session: SparkSession) -> tuple[Any, Any]:
+    """Of scalar and aggregate functions, and of table functions."""
+    state = session._jsparkSession.sessionState()
+    return state.functionRegistry(), state.tableFunctionRegistry()
+
+
+def _functions(registry: Any) -> frozenset[str]:
+    return frozenset(registry.listFunction().mkString("\n").splitlines())
 
 
 def _set(session: SparkSession, keys: Iterable[str], values: Mapping[str, Any]) -> None:

@@ -20,9 +20,10 @@ from freshlake.compiler.plan import quote
 from freshlake.errors import FreshlakeError
 from freshlake.refresh.layout import Layout
 from freshlake.refresh.spark_errors import translated
-from freshlake.statements.target import mentioned
+from freshlake.statements.target import FunctionStatement, mentioned
 
 _SCHEMA = "schema"
+_METRICS = "METRIC_VIEW"
 
 
 @dataclass
@@ -49,30 +50,30 @@ class Names:
         for table in streams.values():
             if (words is None or table.name in words) and table.output_schema is not None:
                 self.show(table)
-        wanted = [e for e in entries.values() if words is None or e.name.name in words]
-        for entry in (e for e in wanted if e.kind is TableKind.TABLE):
+        wanted = [e for e in entries.values() if words is None or e.word in words]
+        for entry in (e for e in wanted if not e.has_text):
             self._register(entry)
-        self._register_views([e for e in wanted if e.kind is TableKind.VIEW])
+        self._register_texts([e for e in wanted if e.has_text])
 
     def _forget(self, known: set[TableName]) -> None:
         """What another connection dropped is dropped here too."""
         for name in [n for n, stamp in self._known.items() if n not in known and stamp != _SCHEMA]:
-            kind = "VIEW" if self._known.pop(name).startswith((str(TableKind.VIEW), "stream")) else "TABLE"
+            kind = self._known.pop(name).partition(":")[0].replace("stream", "VIEW")
             with contextlib.suppress(PySparkException):
                 self.spark.sql(f"DROP {kind} IF EXISTS {_sql(name)}")
 
-    def _register_views(self, views: list[RegisteredTable]) -> None:
-        """Views after the views they read; one that no longer fits its tables is left out, and tried again later."""
-        while views:
+    def _register_texts(self, texts: list[RegisteredTable]) -> None:
+        """Views and functions after those they use; one that no longer fits its tables is left out, and tried later."""
+        while texts:
             failed = []
-            for entry in views:
+            for entry in texts:
                 try:
                     self._register(entry)
                 except PySparkException:
                     failed.append(entry)
-            if len(failed) == len(views):
+            if len(failed) == len(texts):
                 return
-            views = failed
+            texts = failed
 
     def views_over(self, streams: Collection[TableName], text: str) -> list[RegisteredTable]:
         """Views that a text mentions and that read any of these stream tables, directly or through other views."""
@@ -80,7 +81,7 @@ class Names:
             return []
         entries = {e.name: e for e in self.catalog.tables()}
         words, read = mentioned(text), {t.name for t in streams}
-        views = [e for e in entries.values() if e.view_text and e.name.name in words]
+        views = [e for e in entries.values() if e.kind is TableKind.VIEW and e.view_text and e.word in words]
         return [e for e in views if _closure(mentioned(e.view_text or ""), entries) & read]
 
     def _schemas(self) -> None:
@@ -90,12 +91,12 @@ class Names:
                 self._known[TableName(schema.name, "")] = _SCHEMA
 
     def _register(self, entry: RegisteredTable) -> None:
-        stamp = f"{entry.kind}:{entry.location}:{entry.view_text}"
+        stamp = _stamp(entry)
         if self._known.get(entry.name) == stamp:
             return
-        if entry.kind is TableKind.VIEW:
+        if entry.has_text:
             with self.in_schema(entry.location or DEFAULT_SCHEMA):
-                self.spark.sql(f"CREATE OR REPLACE VIEW {_sql(entry.name)} AS {entry.view_text}")
+                self.spark.sql(_made_again(entry))
         elif not self._exists(entry.name):
             provider = entry.provider or "delta"
             if _is_gone(entry.location, provider):
@@ -159,25 +160,41 @@ class Names:
                 self.catalog.remove_schema(schema)
         self._merge(found)
 
+    def record_function(self, statement: FunctionStatement, schema: str) -> None:
+        """After a statement that made or dropped a function; Spark keeps no text of it that could be run again."""
+        if not self.embedded or statement.temporary:
+            return
+        name = TableName.of(statement.name, schema)
+        name = TableName(name.schema, f"{name.name}()")
+        if statement.verb == "DROP":
+            self.catalog.remove_table(name)
+            self._known.pop(name, None)
+            return
+        if statement.if_missing and self.catalog.find_table(name) is not None:
+            return
+        entry = self.catalog.register_table(
+            name, kind=TableKind.FUNCTION, location=schema.lower(), view_text=statement.body
+        )
+        self._known[name] = _stamp(entry)
+
     def _merge(self, found: dict[TableName, Any]) -> None:
         for entry in self.catalog.tables():
-            if entry.name not in found and entry.name in self._known:
+            if entry.kind is not TableKind.FUNCTION and entry.name not in found and entry.name in self._known:
                 self.catalog.remove_table(entry.name)
                 self._known.pop(entry.name)
                 self._remove_files(entry)
         for name, table in found.items():
-            is_view = table.tableType().name() == "VIEW"
+            is_view = table.tableType().name() in ("VIEW", _METRICS)
             text = table.viewText().get() if is_view and table.viewText().isDefined() else None
-            # of a view: the schema in which its names are looked up
-            location = _namespace(table) if is_view else _path(table.location().toString())
+            provider = table.provider().get() if table.provider().isDefined() else None
             entry = self.catalog.register_table(
                 name,
                 kind=TableKind.VIEW if is_view else TableKind.TABLE,
-                provider=table.provider().get() if table.provider().isDefined() else None,
-                location=location,
+                provider=_METRICS if table.tableType().name() == _METRICS else provider,
+                location=_namespace(table) if is_view else _path(table.location().toString()),
                 view_text=text,
             )
-            self._known[name] = f"{entry.kind}:{entry.location}:{entry.view_text}"
+            self._known[name] = _stamp(entry)
 
     def _remove_files(self, entry: RegisteredTable) -> None:
         """Tables in the lake's own folder are managed: dropping one removes its files, also after a restart."""
@@ -189,11 +206,24 @@ class Names:
         return bool(self.spark.catalog.tableExists(_sql(name)))
 
 
+def _stamp(entry: RegisteredTable) -> str:
+    return f"{entry.kind}:{entry.location}:{entry.view_text}"
+
+
+def _made_again(entry: RegisteredTable) -> str:
+    """The statement that makes a view or function as it was."""
+    if entry.kind is TableKind.FUNCTION:
+        return f"CREATE OR REPLACE FUNCTION {entry.view_text}"
+    if entry.provider == _METRICS:
+        return f"CREATE OR REPLACE VIEW {_sql(entry.name)} WITH METRICS LANGUAGE YAML AS $$\n{entry.view_text}\n$$"
+    return f"CREATE OR REPLACE VIEW {_sql(entry.name)} AS {entry.view_text}"
+
+
 def _closure(words: frozenset[str], entries: Mapping[TableName, RegisteredTable]) -> frozenset[str]:
-    """The words, and those of the views among them."""
+    """The words, and those of the views and functions among them."""
     frontier = words
     while frontier:
-        texts = [e.view_text or "" for e in entries.values() if e.name.name in frontier]
+        texts = [e.view_text or "" for e in entries.values() if e.word in frontier]
         frontier = frozenset(w for text in texts for w in mentioned(text)) - words
         words |= frontier
     return words
@@ -224,7 +254,7 @@ def _list(seq: Any) -> list[Any]:
 
 
 def _sql(name: TableName) -> str:
-    return f"{quote(name.schema)}.{quote(name.name)}"
+    return f"{quote(name.schema)}.{quote(name.name.removesuffix('()'))}"
 
 
 def _path(uri: str) -> str:

@@ -22,6 +22,7 @@ from freshlake.statements.target import (
     dropped_schema,
     first_word,
     mentioned,
+    of_function,
     written,
     written_paths,
 )
@@ -42,17 +43,19 @@ class Sql:
         """A stream table's name means its published state at the moment of the call."""
         self.protect(text)
         self.names.ensure(text)
-        view = defines_view(text)
+        view, function = defines_view(text), of_function(text)
+        schema = self.engine.spark.catalog.currentDatabase()
         with translated():
-            if view == "PERMANENT":
+            if view == "PERMANENT" or function:
                 frame = self.engine.spark.sql(text)
             else:
-                schema = self.engine.spark.catalog.currentDatabase()
                 with self._shown(text, schema) as rewritten, self._kept(view == "TEMPORARY"):
                     frame = self.engine.spark.sql(rewritten)
         if first_word(text) in DDL:
             self.engine.ddl += 1
             self.names.record()
+            if function:
+                self.names.record_function(function, schema)
         return frame
 
     def protect(self, text: str) -> None:

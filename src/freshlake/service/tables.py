@@ -22,9 +22,9 @@ from freshlake.errors import (
 )
 from freshlake.refresh import commit
 from freshlake.refresh.choose import Decision
-from freshlake.refresh.definition import Builder, Definition
+from freshlake.refresh.definition import Builder, Definition, definition_of
 from freshlake.refresh.edges import check_acyclic, edges_of, graph
-from freshlake.refresh.engine import Engine, Pins, definition_of, require_differential
+from freshlake.refresh.engine import Engine, Pins, require_differential
 from freshlake.refresh.recover import Heartbeat, adopt
 from freshlake.refresh.spark_errors import translated
 from freshlake.refresh.worker import pinned_settings
@@ -67,10 +67,9 @@ class Tables:
         new = NewStreamTable(
             name=target,
             storage_id=f"{target.name}-{uuid4().hex[:8]}",
-            session_settings=settings,
             **_columns(definition),
             **wanted,
-            **commit.meaning(compiled),
+            **commit.meaning(compiled, settings),
         )
         with self.engine.catalog.transaction():
             table = self.engine.catalog.insert_stream_table(new)
@@ -154,7 +153,7 @@ class Tables:
             # an upstream that was rebuilt may give the query another meaning
             compiled, edges = self._feasible(table.full_name, definition, settings, mode)
         self._warn_of_types(table, compiled)
-        fields |= commit.meaning(compiled)
+        fields |= commit.meaning(compiled, settings)
         if query is None:
             return self._rebuild(table, definition, compiled, edges, pins, fields, "partitions-altered")
         return self._rebuild(table, definition, compiled, edges, pins, fields | _columns(definition), "query-altered")

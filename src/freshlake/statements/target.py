@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 
 from freshlake.statements.tokens import Kind, Token, tokenize, value_of
@@ -89,6 +90,34 @@ def defines_view(text: str) -> str | None:
     if start[:1] != ["CREATE"] or "VIEW" not in start:
         return None
     return "TEMPORARY" if {"TEMP", "TEMPORARY"} & set(start[: start.index("VIEW")]) else "PERMANENT"
+
+
+@dataclass(frozen=True)
+class FunctionStatement:
+    """A statement that makes or drops a function; `body` is all of it from the name on."""
+
+    verb: str
+    name: tuple[str, ...]
+    body: str
+    temporary: bool
+    if_missing: bool
+
+
+def of_function(text: str) -> FunctionStatement | None:
+    """What a statement does to a function, or None."""
+    tokens = words(text)
+    start = [t.word for t in tokens[:6]]
+    if not start or start[0] not in ("CREATE", "DROP") or "FUNCTION" not in start:
+        return None
+    at = start.index("FUNCTION")
+    temporary = "TEMPORARY" in start[:at]
+    if not set(start[1:at]) <= {"OR", "REPLACE", "TEMPORARY"}:
+        return None
+    first = at = at + 1
+    while at < len(tokens) and tokens[at].word in ("IF", "NOT", "EXISTS"):
+        at += 1
+    name = name_at(tokens, at)
+    return FunctionStatement(start[0], name, text[tokens[at].start :], temporary, at > first) if name else None
 
 
 def _starts_clause(tokens: list[Token], i: int) -> bool:
