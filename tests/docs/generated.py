@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 from freshlake.compiler.aggregate_functions import FUNCTIONS, NO_AGGREGATES
 from tests.docs.markdown import DOCS
+from tests.integration.type_cases import KEYS, REFUSED
+
+NOTES = {
+    "FLOAT": "NaN equals NaN; as keys -0.0 and 0.0 are equal, as values they are kept apart",
+    "DOUBLE": "as FLOAT",
+    "DECIMAL": "every precision up to 38 digits; sums are exact",
+    "CHAR": "padded with spaces, as Delta stores it",
+    "TIMESTAMP": "microseconds",
+    "TIMESTAMP_NTZ": "microseconds",
+    "STRUCT": "a key if all of its fields can be one",
+    "ARRAY": "a key if its elements can be one",
+    "MAP": "two maps with the same entries are the same value, in any order",
+    "VARIANT": "the same value if its bytes are; take a field out of it as a key: `v:a::int`",
+    "INTERVAL": "store it as a number of seconds or months, or as text",
+    "TIME": "store it as text",
+    "VOID": "give the NULL a type: `CAST(NULL AS STRING)`",
+    "STRING COLLATE …": "in the result: `collate(s, 'UTF8_BINARY')`; as a group key: `GROUP BY collation_key(s)`",
+    "GEOMETRY": "store `st_asbinary(g)`",
+    "GEOGRAPHY": "store `st_asbinary(g)`",
+}
 
 
 def aggregates() -> Iterator[str]:
@@ -17,7 +38,23 @@ def aggregates() -> Iterator[str]:
         yield f"| `{name}` | {' | '.join(map(str, cells))} |".replace("  ", " ")
 
 
-TABLES: dict[str, Callable[[], Iterator[str]]] = {"reference/aggregates.md": aggregates}
+def types() -> Iterator[str]:
+    yield "| type | as a value | as a key | note |"
+    yield "|---|---|---|---|"
+    compared = dict.fromkeys(re.split(r"[(<]", kind)[0] for kind, _ in KEYS.values())
+    for kind in compared:
+        yield f"| `{kind}` | yes | yes | {NOTES.get(kind, '')} |".replace("  ", " ")
+    for kind in ("MAP", "VARIANT"):
+        yield f"| `{kind}` | yes | no | {NOTES[kind]} |"
+    words = dict.fromkeys(re.split(r"[( ]", kind)[0].upper() for kind in REFUSED.values())
+    for kind in (f"{word} COLLATE …" if word == "STRING" else word for word in words):
+        yield f"| `{kind}` | inside a query | inside a query | {NOTES[kind]} |"
+
+
+TABLES: dict[str, Callable[[], Iterator[str]]] = {
+    "reference/aggregates.md": aggregates,
+    "reference/types.md": types,
+}
 """Page → the lines of its last section, which is a table."""
 
 

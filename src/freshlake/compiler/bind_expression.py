@@ -18,6 +18,8 @@ from freshlake.compiler.refusals import RANDOM, SESSION_VALUE, SUBQUERY_PLACE, P
 DRAWN = r"#\d+L?|(?<=_common_expr)_\d+"
 """Numbers that Spark draws for the expressions it makes: other ones each time a query is analyzed."""
 
+_COLLATED = "__COLLATIONS"
+"""Where the JSON of a column says that its type, or one inside it, has a collation."""
 
 _MOMENTS = {
     "CurrentTimestamp": current_time.CURRENT_TIMESTAMP,
@@ -90,6 +92,8 @@ class ExpressionBinder(ABC):
                 self.name_of(output.apply(position), key, scan)
             kind = f["type"] if isinstance(f["type"], str) else json.dumps(f["type"])
             metadata = json.dumps(f.get("metadata") or {})
+            if _COLLATED in metadata or _COLLATED in kind:
+                kind = self.attributes[key].dataType().catalogString()
             result.append(p.Column(self.names[key], kind, f["nullable"], f["name"], metadata, self.attributes[key]))
         return tuple(result)
 
@@ -261,6 +265,9 @@ class ExpressionBinder(ABC):
 
 
 def json_type(data_type: Any) -> str:
-    """A Catalyst type as Spark's JSON, plain names without quotes."""
+    """A Catalyst type as Spark's JSON, plain names without quotes; as its simple text if it has a collation, which the
+    JSON of a type leaves out."""
     kind = json.loads(data_type.json())
-    return kind if isinstance(kind, str) else json.dumps(kind)
+    text = kind if isinstance(kind, str) else json.dumps(kind)
+    shown = data_type.catalogString() if "string" in text else ""
+    return shown if " collate " in shown else text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from freshlake.compiler import plan as p
@@ -11,6 +11,7 @@ from freshlake.compiler.current_time import in_result
 from freshlake.compiler.recursion import why_not_linear
 from freshlake.compiler.refusals import (
     JOIN_CONDITION,
+    MAP_KEY,
     OWN_RANDOM,
     RECURSIVE_STEP,
     TIME_IN_RESULT,
@@ -23,6 +24,8 @@ from freshlake.compiler.split import ROOT, Node
 from freshlake.compiler.walk import nodes
 
 _UNCOMPARABLE = re.compile(r'ype": ?"(map|variant|geo)|^(variant|geo)')
+_UNSTORABLE = re.compile(r'(^|ype": ?")(interval|void|time\(|geometry|geography)|^[^{]* collate ')
+"""Types that a Delta table cannot hold, not fields of such a name; visible columns of them are Delta's to refuse."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ def unstorable(nodes: Iterable[Node]) -> tuple[Reason, ...]:
     found = {}
     for node in nodes:
         for column in node.columns:
-            if (column.hidden or node.id != ROOT) and re.search(r"\b(interval|void|collate)\b", column.type):
+            if (column.hidden or node.id != ROOT) and _UNSTORABLE.search(column.type):
                 message = f"a part of the query has to be stored, and a column of type {column.type} cannot be"
                 found[column.type] = _reason(UNSTORABLE, message)
     return tuple(found.values())
@@ -71,6 +74,12 @@ def without_rule(node: p.Plan) -> WithoutRule | None:
     match node:
         case p.Join() if _reads_uncomparable(node):
             return JOIN_CONDITION
+        case p.Aggregate() if _has_uncomparable(node, [k.name for k in node.keys]):
+            return MAP_KEY
+        case p.Window() if _has_uncomparable(node, node.partition):
+            return MAP_KEY
+        case p.SetOp() if _has_uncomparable(node, node.names):
+            return MAP_KEY
         case p.Loop() if why_not_linear(node):
             return RECURSIVE_STEP
     return None
@@ -84,6 +93,11 @@ def _why(node: p.Plan, case: WithoutRule) -> str:
 
 def _reason(case: WithoutRule, message: str, position: Position | None = None) -> Reason:
     return Reason("not-differentiable", message, case.rewrite, case.construct, position)
+
+
+def _has_uncomparable(plan: p.Plan, names: Collection[str]) -> bool:
+    """Whether stored rows would have to be found by values that cannot be compared."""
+    return any(c.name in names and _UNCOMPARABLE.search(c.type) for c in plan.columns)
 
 
 def _reads_uncomparable(join: p.Join) -> bool:

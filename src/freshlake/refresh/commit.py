@@ -20,7 +20,7 @@ from freshlake.compiler.compile import CompiledQuery
 from freshlake.compiler.derive import Changed
 from freshlake.compiler.plan import Aggregate
 from freshlake.compiler.split import ROOT, Node
-from freshlake.errors import FreshlakeError, SourceSchemaChanged
+from freshlake.errors import FreshlakeError, SourceSchemaChanged, Unsupported
 from freshlake.refresh.certify import certify
 from freshlake.refresh.choose import Decision
 from freshlake.refresh.definition import Definition
@@ -86,6 +86,11 @@ def stored_schema(node: Node) -> StructType:
     """The storage schema of a node."""
     fields = []
     for c in node.columns:
+        if not c.type.startswith("{") and "<" in c.type:  # a collation inside, which JSON cannot say
+            raise Unsupported(
+                f"column {c.field} has the type {c.type}, which Delta cannot store",
+                hint="remove the collation in the result: collate(column, 'UTF8_BINARY')",
+            )
         text = c.type if c.type.startswith("{") else json.dumps(c.type)
         fields.append(StructField(c.field, _parse_datatype_json_string(text), True, json.loads(c.metadata)))
     return StructType(fields)
