@@ -10,16 +10,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from freshlake.session import start
+from tests.local_spark import SETTINGS
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A tuned local Spark with Delta; tests share it and make their own tables in `lake_dir`."""
-    session = start(
-        tmp_path_factory.mktemp("warehouse"),
-        app_name="freshlake-tests",
-        settings={"spark.master": "local[2]", "spark.driver.memory": "2g"},
-    )
+    session = start(tmp_path_factory.mktemp("warehouse"), app_name="freshlake-tests", settings=SETTINGS)
     yield session
     session.stop()
 

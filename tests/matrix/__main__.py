@@ -7,9 +7,10 @@ import tempfile
 from pathlib import Path
 
 from freshlake.session import start
+from tests.local_spark import SETTINGS
 from tests.matrix import page, record
 
-spark = start(Path(tempfile.mkdtemp()), app_name="freshlake-matrix", settings={"spark.master": "local[2]"})
+spark = start(Path(tempfile.mkdtemp()), app_name="freshlake-matrix", settings=SETTINGS)
 played = record.play(Path(tempfile.mkdtemp()))
 made = record.record(played)
 record.write(made)

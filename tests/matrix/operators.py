@@ -97,7 +97,8 @@ statement
 CREATE TABLE l (id INT, k INT, g STRING, v INT) USING delta
 
 statement
-INSERT INTO l VALUES (1, 1, 'a', 5), (2, 1, 'b', 9), (3, 2, 'a', 5), (4, NULL, NULL, 7), (5, 3, 'b', 2), (6, 3, 'b', 2)
+INSERT INTO l VALUES (1, 1, 'a', 5), (2, 1, 'b', 9), (3, 2, 'a', 5), (4, NULL, NULL, 7), (5, 3, 'b', 2), (6, 3, 'b', 2),
+  (14, 4, 'a', 6), (15, 6, 'a', 4)
 
 statement
 CREATE TABLE r (k INT, g STRING, v INT) USING delta
@@ -109,23 +110,24 @@ statement
 CREATE TABLE names (k INT, name STRING) USING delta
 
 statement
-INSERT INTO names VALUES (1, 'one'), (2, 'two'), (3, 'three'), (4, 'four'), (9, 'nine'), (9, 'neun')
+INSERT INTO names VALUES (1, 'one'), (2, 'two'), (3, 'three'), (4, 'four'), (5, 'five'), (6, 'six'),
+  (9, 'nine'), (9, 'neun')
 
 round insert
 
 statement
 INSERT INTO l VALUES (7, 2, 'a', 9), (8, 9, 'b', 1), (9, NULL, 'a', 7), (9, NULL, 'a', 7), (10, 2, 'a', 11),
-  (11, 5, 'b', 6)
+  (11, 5, 'b', 6), (16, 11, 'b', 3)
 
 round delete
 
 statement
-DELETE FROM l WHERE id IN (2, 3, 4, 10)
+DELETE FROM l WHERE id IN (1, 2, 4, 10, 14, 16)
 
 round update
 
 statement
-UPDATE l SET k = k % 3 + 1, v = v + 4 WHERE id IN (1, 5, 7)
+UPDATE l SET k = if(id = 8, 4, 1), v = v + 4 WHERE id IN (3, 5, 8)
 
 round both_sides
 

@@ -18,8 +18,8 @@ Which changes each operator follows differentially, alone and combined. This pag
 execution of every cell, and is never edited by hand: what did not pass is not on it.
 
 Each cell is one refresh of one stream table, in mode DIFFERENTIAL, after which the table equalled its query as plain
-Spark computes it, with duplicates and NULLs. `+2 -1` are the rows that came and went. The name beside it is the
-test that proves it:
+Spark computes it, with duplicates and NULLs. `+2 -1` are the rows that came and went; every cell has some. The name
+beside it is the test that proves it:
 
 ```
 .venv/bin/python -m pytest tests/matrix -k left_join-alone-insert

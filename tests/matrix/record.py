@@ -40,12 +40,15 @@ def play(folder: Path, only: Collection[str] | None = None) -> Played:
 
 
 def cell(played: Played, stream_table: str, change: str) -> str | None:
-    """Rows that came and went, if the refresh was differential and the table equals its query; None if not."""
+    """Rows that came and went, if the refresh was differential and the table equals its query; None if not.
+
+    A change that leaves the rows as they were proves nothing: doing nothing would have passed.
+    """
     result: RefreshResult | None = played.player.results.get((stream_table, change))
     if result is None or (stream_table, change) not in played.player.passed or str(result.action) != "DIFFERENTIAL":
         return None
     added, removed = played.player.changed[stream_table, change]
-    return f"+{added} -{removed}"
+    return f"+{added} -{removed}" if added or removed else None
 
 
 def record(played: Played) -> Record:

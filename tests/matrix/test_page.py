@@ -56,6 +56,17 @@ def test_a_refresh_that_failed_or_was_full_proves_nothing() -> None:
     assert record.record(played)["filter"]["alone"]["cells"] == {"insert": "+1 -2"}
 
 
+def test_a_refresh_that_changed_no_row_proves_nothing() -> None:
+    player = Player(operators.story(), Path("unused"))
+    played = record.Played(player, {"filter_alone": "filter"})
+    player.results["filter_alone", "insert"] = RefreshResult(
+        "filter_alone", Action.DIFFERENTIAL, None, 0, 0, 0.0, {}, 1
+    )
+    player.changed["filter_alone", "insert"] = (0, 0)
+    player.passed.add(("filter_alone", "insert"))
+    assert record.record(played)["filter"] == {}
+
+
 def test_a_cell_that_did_not_pass_is_not_claimed() -> None:
     recorded = record.read()
     for operator in OPERATORS:

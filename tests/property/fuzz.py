@@ -15,6 +15,7 @@ from itertools import count
 from pathlib import Path
 
 from freshlake.session import start
+from tests.local_spark import SETTINGS
 from tests.property.case import Case
 from tests.property.generate import generate
 from tests.property.play import Failure, Play
@@ -26,7 +27,7 @@ EXAMPLES = Path(__file__).parent / "examples"
 def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     folder = Path(tempfile.mkdtemp(prefix="freshlake-fuzz-"))
-    spark = start(folder / "warehouse", app_name="freshlake-fuzz", settings={"spark.driver.memory": "2g"})
+    spark = start(folder / "warehouse", app_name="freshlake-fuzz", settings=SETTINGS)
     try:
         return _fuzz(options, folder)
     finally:

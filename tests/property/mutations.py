@@ -27,6 +27,7 @@ from freshlake.refresh import commit, run
 from freshlake.session import start
 from freshlake.storage import netting, read, small
 from freshlake.storage.scan import KeyFilter
+from tests.local_spark import SETTINGS
 from tests.property import join_mutations as joins
 from tests.property.every_rule import MUTATIONS_OF_EVERY_RULE
 from tests.property.mutation import POSITIVE, Mutation, Patch
@@ -347,7 +348,7 @@ def main(arguments: list[str] | None = None) -> int:
         # before Spark starts, as processes are forked
         left = [m for m in chosen if not ((found := failing_unit_test(m)) and _show(m, found))]
         if left:
-            start(folder / "warehouse", app_name="freshlake-mutations", settings={"spark.driver.memory": "2g"})
+            start(folder / "warehouse", app_name="freshlake-mutations", settings=SETTINGS)
         return 1 if [m for m in left if not _show(m, noticed_on_spark(m, folder / m.name.replace(" ", "-")))] else 0
     finally:
         shutil.rmtree(folder, ignore_errors=True)
