@@ -31,6 +31,9 @@ SETUP = (
     "CREATE FUNCTION of_group(k STRING) RETURNS TABLE(id INT, y INT) RETURN SELECT id, taxed(x) FROM s WHERE g = k",
     "CREATE VIEW priced AS SELECT id, g, taxed(x) AS y FROM s WHERE x IS NOT NULL",
     "CREATE VIEW totals AS SELECT g, sum(y) AS t FROM priced GROUP BY g",
+    'CREATE VIEW metrics WITH METRICS LANGUAGE YAML AS $$\nversion: "0.1"\nsource: s\n'
+    "dimensions:\n  - name: g\n    expr: g\n"
+    "measures:\n  - name: total\n    expr: SUM(x)\n  - name: top\n    expr: MAX(x)\n$$",
 )
 QUERIES = {
     "scalar": "SELECT id, taxed(x) AS y FROM s WHERE taxed(id) > 2",
@@ -39,11 +42,11 @@ QUERIES = {
     "of_table": "SELECT * FROM of_group('a')",
     "lateral": "SELECT r.g, f.id, f.y FROM rates AS r, LATERAL of_group(r.g) AS f",
     "of_view": "SELECT g, t FROM totals WHERE t > 5",
+    "of_metrics": "SELECT g, measure(total) AS total, measure(top) AS top FROM metrics GROUP BY g",
 }
 CHANGES = (
     ("INSERT INTO s VALUES (5, 'b', 7), (6, 'a', 1)", "UPDATE rates SET rate = 9 WHERE g = 'a'"),
-    ("UPDATE s SET g = 'b', x = x * 2 WHERE id = 2", "DELETE FROM rates WHERE g = 'b'"),
-    ("DELETE FROM s WHERE id IN (1, 4)", "INSERT INTO rates VALUES ('b', 1), ('b', 5)"),
+    ("UPDATE s SET g = 'b', x = x * 2 WHERE id IN (2, 4)", "DELETE FROM rates WHERE g = 'b'"),
 )
 
 
@@ -61,7 +64,7 @@ def played(spark: SparkSession, folder: Path) -> Freshlake:
     for name, query in QUERIES.items():
         fl.create_stream_table(name, query, refresh_mode="DIFFERENTIAL")
     for number, changes in enumerate(CHANGES):
-        if number == 2:
+        if number == 1:
             fl.close()
             fl = freshlake.connect(folder, settings=SETTINGS)
         for statement in changes:
@@ -150,25 +153,6 @@ def test_temporary_functions_and_views_are_refused_by_name(fl: Freshlake, module
         fl.create_stream_table("never", "SELECT shout(g) AS g FROM s")
 
 
-def test_a_metric_view_is_maintained_and_found_again(spark: SparkSession, tmp_path: Path) -> None:
-    fl = freshlake.connect(tmp_path, settings=SETTINGS)
-    fl.sql(SETUP[0])
-    fl.sql(SETUP[2])
-    measures = "measures:\n  - name: total\n    expr: SUM(x)\n  - name: top\n    expr: MAX(x)"
-    fl.sql(
-        f'CREATE VIEW metrics WITH METRICS LANGUAGE YAML AS $$\nversion: "0.1"\nsource: s\n'
-        f"dimensions:\n  - name: g\n    expr: g\n{measures}\n$$"
-    )
-    query = "SELECT g, measure(total) AS total, measure(top) AS top FROM metrics GROUP BY g"
-    fl.create_stream_table("measured", query, refresh_mode="DIFFERENTIAL")
-    fl.close()
-    fl = freshlake.connect(tmp_path, settings=SETTINGS)
-    fl.sql("UPDATE s SET x = 50 WHERE id = 3")
-    assert str(fl.refresh("measured").action) == "DIFFERENTIAL"
-    check(fl, "measured", query)
-    fl.close()
-
-
 # Python functions ----------------------------------------------------------------------------------------------------
 
 MODULE = """
@@ -239,19 +223,20 @@ def rewrite(module: ModuleType, old: str, new: str) -> None:
     exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), vars(module))
 
 
-@pytest.mark.parametrize("name", ["plain", "by_name", "averaged"])
-def test_python_functions_are_maintained(fl: Freshlake, module: ModuleType, name: str) -> None:
-    builder = getattr(module, name)
-    fl.create_stream_table(f"py_{name}", f"own_functions:{name}", refresh_mode="DIFFERENTIAL")
+def test_python_functions_are_maintained(fl: Freshlake, module: ModuleType) -> None:
+    names = ("plain", "by_name", "averaged")
+    for name in names:
+        fl.create_stream_table(f"py_{name}", f"own_functions:{name}", refresh_mode="DIFFERENTIAL")
     for change in (
         "INSERT INTO s VALUES (11, 'a', 4), (12, NULL, 9)",
         "UPDATE s SET g = 'z', x = 1 WHERE id = 11",
         "DELETE FROM s WHERE id IN (11, 12)",
     ):
         fl.sql(change)
-        assert str(fl.refresh(f"py_{name}", mode="DIFFERENTIAL").action) == "DIFFERENTIAL"
-        assert_same_bag(fl.table(f"py_{name}"), builder(fl.spark))
-    assert fl.verify(f"py_{name}").equal
+        for name in names:
+            assert str(fl.refresh(f"py_{name}", mode="DIFFERENTIAL").action) == "DIFFERENTIAL", name
+            assert_same_bag(fl.table(f"py_{name}"), getattr(module, name)(fl.spark))
+    assert all(fl.verify(f"py_{name}").equal for name in names)
 
 
 def test_a_changed_python_function_rebuilds_and_is_named(fl: Freshlake, module: ModuleType) -> None:
