@@ -49,6 +49,7 @@ def test_nearly_all_queries_have_rows(database: duckdb.DuckDBPyConnection) -> No
     assert {number for number, rows in found.items() if not any(v for row in rows for v in row)} == WITHOUT_ROWS
 
 
+@pytest.mark.slow
 def test_all_queries_compile_and_are_differential(fl: Freshlake, database: duckdb.DuckDBPyConnection) -> None:
     found = {number: fl.validate(text) for number, text in queries(database).items()}
     assert tuple(found) == NUMBERS

@@ -79,8 +79,13 @@ PARTITIONED = (
 
 @pytest.mark.parametrize(
     ("shape", "seed", "partition_by"),
-    [(KEYED, 1, ()), (KEYLESS, 2, ()), (NESTED, 3, ()), (PARTITIONED, 4, ("P", "d")), (PARTITIONED, 5, ("d", "b"))],
-    ids=["keyed", "keyless", "nested", "partitioned by text", "partitioned by others"],
+    [
+        pytest.param(KEYED, 1, (), id="keyed", marks=pytest.mark.slow),
+        pytest.param(KEYLESS, 2, (), id="keyless"),
+        pytest.param(NESTED, 3, (), id="nested", marks=pytest.mark.slow),
+        pytest.param(PARTITIONED, 4, ("P", "d"), id="partitioned by text"),
+        pytest.param(PARTITIONED, 5, ("d", "b"), id="partitioned by others", marks=pytest.mark.slow),
+    ],
 )
 def test_every_version_stays_readable_through_random_changes_and_folds(
     spark: SparkSession, tmp_path: Path, shape: tuple[str, list[str]], seed: int, partition_by: tuple[str, ...]

@@ -217,6 +217,7 @@ MAP_KEY = WithoutRule(
     "groups, distinct rows, partitions or a set operation over a map or variant",
     "use refresh mode AUTO or FULL, or compare a part of it: m['a'], v:a::int, to_json(v)",
     "SELECT map(region, amount) AS m, count(*) AS n FROM orders GROUP BY ALL",
+    "GROUP",
 )
 OWN_RANDOM = WithoutRule(
     "a function of your own that is not deterministic, or a Python table function",
