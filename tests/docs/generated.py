@@ -23,7 +23,7 @@ NOTES = {
     "INTERVAL": "store it as a number of seconds or months, or as text",
     "TIME": "store it as text",
     "VOID": "give the NULL a type: `CAST(NULL AS STRING)`",
-    "STRING COLLATE …": "in the result: `collate(s, 'UTF8_BINARY')`; as a group key: `GROUP BY collation_key(s)`",
+    "STRING COLLATE …": "in the result: `collate(s, 'UTF8_BINARY')`; to group without case: `lower(s)`",
     "GEOMETRY": "store `st_asbinary(g)`",
     "GEOGRAPHY": "store `st_asbinary(g)`",
 }

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 import freshlake
 from freshlake.catalog.names import TableName
+from freshlake.compiler.refusals import TEMPORARY
 from freshlake.errors import InvalidQuery, NotDifferentiable, SourceSchemaChanged, UnsupportedQuery
 from freshlake.lake import Freshlake
 from tests.bags import assert_same_bag
@@ -45,8 +46,10 @@ QUERIES = {
     "of_metrics": "SELECT g, measure(total) AS total, measure(top) AS top FROM metrics GROUP BY g",
 }
 CHANGES = (
-    ("INSERT INTO s VALUES (5, 'b', 7), (6, 'a', 1)", "UPDATE rates SET rate = 9 WHERE g = 'a'"),
-    ("UPDATE s SET g = 'b', x = x * 2 WHERE id IN (2, 4)", "DELETE FROM rates WHERE g = 'b'"),
+    "INSERT INTO s VALUES (5, 'b', 7), (6, 'a', 1)",
+    "UPDATE s SET g = 'b', x = x * 2 WHERE id IN (2, 4)",
+    "UPDATE rates SET rate = 9 WHERE g = 'a'",
+    "DELETE FROM rates WHERE g = 'b'",
 )
 
 
@@ -57,21 +60,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def played(spark: SparkSession, folder: Path) -> Freshlake:
-    """All queries through all changes; the lake is opened again before the last ones."""
+    """All queries through all changes, after the lake was opened again."""
     fl = freshlake.connect(folder, settings=SETTINGS)
     for statement in SETUP:
         fl.sql(statement)
     for name, query in QUERIES.items():
         fl.create_stream_table(name, query, refresh_mode="DIFFERENTIAL")
-    for number, changes in enumerate(CHANGES):
-        if number == 1:
-            fl.close()
-            fl = freshlake.connect(folder, settings=SETTINGS)
-        for statement in changes:
-            fl.sql(statement)
-        for name in QUERIES:
-            assert str(fl.refresh(name, mode="DIFFERENTIAL").action) == "DIFFERENTIAL", name
-            assert_same_bag(fl.table(name), fl.sql(QUERIES[name]))
+    fl.close()
+    fl = freshlake.connect(folder, settings=SETTINGS)
+    for statement in CHANGES:
+        fl.sql(statement)
+    for name in QUERIES:
+        assert str(fl.refresh(name, mode="DIFFERENTIAL").action) == "DIFFERENTIAL", name
+        assert_same_bag(fl.table(name), fl.sql(QUERIES[name]))
     return fl
 
 
@@ -93,7 +94,7 @@ def test_sql_functions_and_views_are_maintained_and_found_again(fl: Freshlake) -
 
 def test_a_replaced_function_rebuilds_what_uses_it_and_is_named(fl: Freshlake) -> None:
     fl.sql("CREATE OR REPLACE FUNCTION taxed(x INT) RETURNS INT RETURN x + 100")
-    for name in ("scalar", "nested", "of_table", "lateral", "of_view"):
+    for name in ("scalar", "lateral", "of_view"):
         result = fl.refresh(name)
         assert (str(result.action), result.reason) == ("REINITIALIZE", "definition-changed"), name
         assert "function taxed was changed" in (result.detail or ""), (name, result.detail)
@@ -147,8 +148,9 @@ def test_temporary_functions_and_views_are_refused_by_name(fl: Freshlake, module
         "function by_python": "SELECT by_python(x) AS y FROM s",
         "view passing": "SELECT id FROM passing",
     }.items():
-        with refused(fl, UnsupportedQuery, f"temporary {name}", "exists only in this Spark session"):
+        with pytest.raises(UnsupportedQuery, match=f"temporary {name}") as caught:
             fl.create_stream_table("never", query)
+        assert (caught.value.construct, caught.value.detail) == (TEMPORARY.construct, TEMPORARY.reason)
     with refused(fl, InvalidQuery, "shout"):  # what another definition registered for itself
         fl.create_stream_table("never", "SELECT shout(g) AS g FROM s")
 
@@ -291,6 +293,7 @@ def test_a_function_that_is_not_deterministic_is_computed_in_full(fl: Freshlake,
     assert fl.verify("py_random").not_compared == ("id", "y")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["arrow_udf", *(["pandas_udf"] if importlib.util.find_spec("pandas") else [])])
 def test_aggregate_functions_of_ones_own_recompute_their_groups(fl: Freshlake, module: ModuleType, kind: str) -> None:
     """With the extra `pandas` installed, functions over pandas series are tried as well."""

@@ -77,7 +77,6 @@ def test_each_type_alone(narrow: Play, key: str) -> None:
 LCASE = "s COLLATE UTF8_LCASE"
 INSIDE = {
     "collated_group": f"SELECT upper(max(s)) AS m, count(*) AS n FROM t GROUP BY {LCASE}",
-    "collated_key": f"SELECT max(s) AS m, count(*) AS n FROM t GROUP BY collation_key({LCASE})",
     "collated_filter": f"SELECT id, s FROM t WHERE {LCASE} = 'ab'",
     "collated_join": f"SELECT l.id, r.id AS other FROM t AS l JOIN t AS r ON l.{LCASE} = r.{LCASE}",
     "collated_left_join": f"SELECT l.id, r.id AS other FROM t AS l LEFT JOIN u AS r ON l.{LCASE} = r.{LCASE}",
@@ -95,7 +94,6 @@ INSIDE = {
     "interval_join": "SELECT l.id, r.id AS other FROM t AS l JOIN u AS r ON r.ts - l.ts = INTERVAL '1' DAY",
     "interval_spread": "SELECT g, string(max(ts) - min(ts)) AS spread FROM t GROUP BY g",
     "map_group": "SELECT m, count(*) AS n FROM t GROUP BY m",
-    "map_distinct": "SELECT DISTINCT m FROM t",
     "map_window": "SELECT id, m, row_number() OVER (PARTITION BY g ORDER BY id) AS rn FROM t",
     "map_top": "SELECT id, m FROM t ORDER BY id DESC LIMIT 2",
     "void_inside": "SELECT id, coalesce(nothing, s) AS s FROM (SELECT id, s, NULL AS nothing FROM t)",
@@ -111,7 +109,7 @@ VARIANTS = {
     "variant_window": "SELECT id, v, count(*) OVER (PARTITION BY g) AS n FROM t",
     "variant_top": "SELECT id, v, m FROM t ORDER BY id DESC LIMIT 3",
     "variant_union": "SELECT id, v FROM t UNION ALL SELECT id, v FROM u",
-    "variant_exploded": "SELECT id, key, value FROM t LATERAL VIEW OUTER variant_explode(v) AS pos, key, value",
+    "variant_exploded": "SELECT id, value FROM t, LATERAL variant_explode_outer(parse_json(concat('[', id, ']')))",
 }
 TYPED = (
     "CREATE TABLE {0} (id INT, g INT, s STRING, ts TIMESTAMP, m MAP<STRING, INT>, v VARIANT, av ARRAY<VARIANT>, "
@@ -146,19 +144,19 @@ def lake_with_types(folder: Path) -> Freshlake:
 JSON = ("variant", "array<variant>", "struct<x:variant>")
 FULL = {
     *("collated_group", "collated_window", "collated_distinct", "collated_except", "collated_extremum"),
-    *("interval_group", "map_group", "map_distinct"),
+    *("interval_group", "map_group"),
 }
 """Queries that would have to store what Delta cannot, or to find rows by a map."""
 
 
-def problems_of(queries: dict[str, str], folder: Path) -> dict[str, str]:
+def problems_of(queries: dict[str, str], folder: Path, rounds: int = len(TYPED_CHANGES)) -> dict[str, str]:
     """What went wrong with each query, after all rounds of changes."""
     problems: dict[str, str] = {}
     lake = lake_with_types(folder)
     for name, query in queries.items():
         with _noted(problems, name):
             lake.create_stream_table(name, query)
-    for changes in TYPED_CHANGES:
+    for changes in TYPED_CHANGES[:rounds]:
         for statement in changes:
             lake.sql(statement)
         for name in queries.keys() - problems.keys():
@@ -181,12 +179,11 @@ FEW = {
     **{name: VARIANTS[name] for name in ("variant_rows", "variant_left_join")},
     **{name: INSIDE[name] for name in ("collated_group", "map_group")},
 }
-REST = {name: query for name, query in {**VARIANTS, **INSIDE}.items() if name not in FEW}
 
 
 @pytest.fixture(scope="module")
 def few(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    return problems_of(FEW, tmp_path_factory.mktemp("few"))
+    return problems_of(FEW, tmp_path_factory.mktemp("few"), rounds=2)
 
 
 @pytest.mark.parametrize("name", FEW)
@@ -196,11 +193,11 @@ def test_some_types_inside_a_query(few: dict[str, str], name: str) -> None:
 
 @pytest.fixture(scope="module")
 def inside(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    return problems_of(REST, tmp_path_factory.mktemp("inside"))
+    return problems_of(VARIANTS | INSIDE, tmp_path_factory.mktemp("inside"))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", REST)
+@pytest.mark.parametrize("name", VARIANTS | INSIDE)
 def test_types_inside_a_query(inside: dict[str, str], name: str) -> None:
     assert inside.get(name) is None
 

@@ -214,8 +214,8 @@ JOIN_CONDITION = WithoutRule(
     "LEFT",
 )
 MAP_KEY = WithoutRule(
-    "groups, distinct rows, partitions or a set operation over a map or variant",
-    "use refresh mode AUTO or FULL, or compare a part of it: m['a'], v:a::int, to_json(v)",
+    "GROUP BY a map",
+    "use refresh mode AUTO or FULL, or group by a part of it, m['a'], or by its text, to_json(m)",
     "SELECT map(region, amount) AS m, count(*) AS n FROM orders GROUP BY ALL",
     "GROUP",
 )

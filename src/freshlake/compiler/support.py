@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from freshlake.compiler import plan as p
@@ -74,11 +74,7 @@ def without_rule(node: p.Plan) -> WithoutRule | None:
     match node:
         case p.Join() if _reads_uncomparable(node):
             return JOIN_CONDITION
-        case p.Aggregate() if _has_uncomparable(node, [k.name for k in node.keys]):
-            return MAP_KEY
-        case p.Window() if _has_uncomparable(node, node.partition):
-            return MAP_KEY
-        case p.SetOp() if _has_uncomparable(node, node.names):
+        case p.Aggregate() if _groups_by_uncomparable(node):
             return MAP_KEY
         case p.Loop() if why_not_linear(node):
             return RECURSIVE_STEP
@@ -95,9 +91,10 @@ def _reason(case: WithoutRule, message: str, position: Position | None = None) -
     return Reason("not-differentiable", message, case.rewrite, case.construct, position)
 
 
-def _has_uncomparable(plan: p.Plan, names: Collection[str]) -> bool:
-    """Whether stored rows would have to be found by values that cannot be compared."""
-    return any(c.name in names and _UNCOMPARABLE.search(c.type) for c in plan.columns)
+def _groups_by_uncomparable(aggregate: p.Aggregate) -> bool:
+    """Stored groups would have to be found by values that cannot be compared; elsewhere Spark refuses such keys."""
+    keys = {key.name for key in aggregate.keys}
+    return any(c.name in keys and _UNCOMPARABLE.search(c.type) for c in aggregate.columns)
 
 
 def _reads_uncomparable(join: p.Join) -> bool:
