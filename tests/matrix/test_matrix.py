@@ -37,7 +37,7 @@ def played(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, reques
     return play(tmp_path_factory.mktemp("matrix"), {name(p["operator"], p["composition"]) for p in chosen})
 
 
-@pytest.mark.parametrize(("operator", "composition", "change"), cells())
+@pytest.mark.parametrize(("operator", "composition", "change"), list(cells()))
 def test_cell(played: Played, recorded: Record, operator: Operator, composition: str, change: str) -> None:
     """The table equals its query, the refresh was differential, and the page says what happened."""
     table = name(operator, composition)
