@@ -148,6 +148,24 @@ def test_floats_collations_and_padded_text_are_never_pruned() -> None:
     assert not keeps(StringType(), "a", "b", ("z",), metadata={"__CHAR_VARCHAR_TYPE_STRING": "varchar(4)"})
 
 
+def test_decimals_of_many_digits_are_never_pruned() -> None:
+    """delta-rs writes 0.5 of DECIMAL(38, 38) as 0.49999999999999994, and what is beyond a BIGINT as its end."""
+    assert keeps(DecimalType(38, 38), Decimal("0.49999999999999994"), Decimal("0.49999999999999994"), (Decimal("0.5"),))
+    assert keeps(DecimalType(16, 0), Decimal(1), Decimal(2), (Decimal(3),))
+    assert not keeps(DecimalType(15, 0), Decimal(1), Decimal(2), (Decimal(3),))
+
+
+@pytest.mark.parametrize("scale", range(0, 16, 3))
+def test_statistics_of_shorter_decimals_are_exact(tmp_path: Path, scale: int) -> None:
+    numbers = (-999999999999999, -123456789012345, 7, 100000000000001, 999999999999999)
+    for value in (Decimal(number).scaleb(-scale) for number in numbers):
+        folder = str(tmp_path / str(value))
+        write_deltalake(folder, pa.table({"a": pa.array([value], pa.decimal128(15, scale))}))
+        (file,) = open_snapshot(folder).files
+        # one that is written with an exponent is not read
+        assert (file.minimum.get("a", value), file.maximum.get("a", value)) == (value, value)
+
+
 def test_values_of_another_type_are_not_compared() -> None:
     assert keeps(LongType(), 10, 20, ("30",))
     assert keeps(LongType(), 10, 20, (True,))

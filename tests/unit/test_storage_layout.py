@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql.types import (
     ArrayType,
     CalendarIntervalType,
     CharType,
     DataType,
     DayTimeIntervalType,
+    DecimalType,
     IntegerType,
     LongType,
     MapType,
@@ -25,8 +32,11 @@ from freshlake.storage.layout import (
     logical_schema,
     names_differ,
     nested_names_differ,
+    statistics_properties,
     stored_schema,
 )
+from freshlake.storage.relation import arrow_schema
+from freshlake.storage.table import ChangeLogged
 
 
 def of(**columns: DataType) -> StructType:
@@ -91,3 +101,19 @@ def test_names_that_clash_are_refused(names: tuple[str, ...]) -> None:
 def test_a_table_needs_columns() -> None:
     with pytest.raises(Unsupported):
         stored_schema(StructType())
+
+
+def test_wide_decimals_are_left_out_of_the_statistics(tmp_path: Path) -> None:
+    """Other engines believe them, and delta-rs writes wrong ones."""
+    assert statistics_properties(of(a=IntegerType(), b=DecimalType(15, 2))) == {}
+    assert statistics_properties(of(b=DecimalType(38, 0))) == {"delta.dataSkippingNumIndexedCols": "0"}
+    schema = of(**{"a b": IntegerType(), "s": of(q=DecimalType(38, 38)), "w": DecimalType(38, 38), "t": StringType()})
+    stored = stored_schema(schema)
+    ChangeLogged.create(str(tmp_path), schema)
+    values = dict(zip(stored.names, (1, {"q": Decimal("0.5")}, Decimal("0.5"), "x"), strict=True))
+    write_deltalake(
+        DeltaTable(str(tmp_path / "base")), pa.Table.from_pylist([values], arrow_schema(stored)), mode="append"
+    )
+    commit = (tmp_path / "base" / "_delta_log" / "00000000000000000001.json").read_text(encoding="utf-8")
+    (added,) = (json.loads(line)["add"] for line in commit.splitlines() if '"add"' in line)
+    assert json.loads(added["stats"])["maxValues"] == {stored.names[0]: 1, "t": "x"}

@@ -13,14 +13,18 @@ from pyspark.sql.types import (
     CalendarIntervalType,
     CharType,
     DataType,
+    DateType,
     GeographyType,
     GeometryType,
     LongType,
     MapType,
     NullType,
+    NumericType,
     StringType,
     StructField,
     StructType,
+    TimestampNTZType,
+    TimestampType,
     TimeType,
     UserDefinedType,
     VarcharType,
@@ -29,6 +33,7 @@ from pyspark.sql.types import (
 from freshlake.errors import InvalidName, Unsupported
 from freshlake.storage.relation import WEIGHT
 from freshlake.storage.scan.columns import quoted
+from freshlake.storage.scan.prune import is_wide
 from freshlake.storage.scan.search import SEARCHED_ROWS
 
 
@@ -78,12 +83,32 @@ _COMMENT = "comment"
 
 # A base is read by any engine and by file list, so nothing may make the files differ from the rows.
 BASE_PROPERTIES = {"delta.enableDeletionVectors": "false", "delta.columnMapping.mode": "none"}
+_MEASURED = NumericType | StringType | DateType | TimestampType | TimestampNTZType
+_MOST_MEASURED = 32  # as many as Delta itself measures
 # The log is read by version, never by key. Its own history is short: the catalog keeps that of the refreshes.
 LOG_PROPERTIES = {
     "delta.enableDeletionVectors": "false",
     "delta.dataSkippingStatsColumns": WEIGHT,
     "delta.logRetentionDuration": "interval 1 days",
 }
+
+
+def statistics_properties(stored: StructType) -> dict[str, str]:
+    """Leaves wide decimals out of a base's statistics, which delta-rs would write so that other engines skip rows."""
+    if not _has_wide(stored):
+        return {}
+    measured = [f"`{f.name}`" for f in stored if isinstance(f.dataType, _MEASURED) and not _has_wide(f.dataType)]
+    # a name cannot be escaped there
+    names = [name for name in measured if name.count("`") == 2][:_MOST_MEASURED]
+    if not names:
+        return {"delta.dataSkippingNumIndexedCols": "0"}
+    return {"delta.dataSkippingStatsColumns": ",".join(names)}
+
+
+def _has_wide(kind: DataType) -> bool:
+    if isinstance(kind, StructType):
+        return any(_has_wide(field.dataType) for field in kind)
+    return is_wide(kind)
 
 
 def stored_schema(schema: StructType) -> StructType:

@@ -59,7 +59,8 @@ class ChangeLogged:
         base = f"{table.path}/{layout.BASE}"
         columns = stored_columns(stored, partition_by)
         check_partitions(stored, columns)
-        _create(base, stored, {**given, **layout.BASE_PROPERTIES}, "ignore", columns)
+        kept = {**given, **layout.BASE_PROPERTIES, **layout.statistics_properties(stored)}
+        _create(base, stored, kept, "ignore", columns)
         left = open_base(table.path)
         if left.version != 0 or left.schema != stored or list(left.partition_columns) != columns:
             raise StorageCorrupt(f"{base} holds another table", hint="remove the folder, or use another one")

@@ -29,6 +29,10 @@ from freshlake.storage.scan.files import DataFile, KeyFilter, Snapshot
 _INTEGERS = ByteType | ShortType | IntegerType | LongType
 _CUT = timedelta(milliseconds=1)  # writers cut timestamps to milliseconds, so the true maximum may be later
 
+EXACT_DIGITS = 15
+"""delta-rs writes the least and the largest decimal as a double, or as a BIGINT, whatever they were: more digits than a
+double holds are wrong there, and it does not say who wrote a file."""
+
 Accepts = Callable[[Any], bool]
 
 
@@ -48,6 +52,11 @@ def prunable(field: StructField, values: Sequence[Any]) -> bool:
     if is_char(field):  # padded on read, not in the statistics
         return False
     return all(_comparable(field.dataType, value) for value in values) and _ordered(field.dataType)
+
+
+def is_wide(kind: DataType) -> bool:
+    """Whether statistics of a type may be wrong because it is a decimal of many digits."""
+    return isinstance(kind, DecimalType) and kind.precision > EXACT_DIGITS
 
 
 def _ordered(kind: DataType) -> bool:
@@ -72,7 +81,7 @@ def _comparable(kind: DataType, value: Any) -> bool:
 def _test(schema: StructType, key: KeyFilter) -> Callable[[DataFile], bool] | None:
     field = next((f for f in schema if f.name.lower() == key.column.lower()), None)
     values = [value for value in key.values if value is not None]
-    if field is None or not prunable(field, values):
+    if field is None or is_wide(field.dataType) or not prunable(field, values):
         return None
     name, has_null = field.name, key.has_null or len(values) < len(key.values)
     ordered = sorted(values)

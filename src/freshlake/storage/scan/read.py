@@ -13,7 +13,7 @@ from freshlake.storage.scan.columns import chosen, quoted
 from freshlake.storage.scan.conditions import condition
 from freshlake.storage.scan.file_list import read_files
 from freshlake.storage.scan.files import KeyFilter, Snapshot
-from freshlake.storage.scan.prune import prunable, prune
+from freshlake.storage.scan.prune import is_wide, prunable, prune
 
 # More literals than this are slower to plan than the rows they leave out are to read.
 _MAX_LITERALS = 200
@@ -57,6 +57,6 @@ def _filtered(frame: DataFrame, schema: StructType, keys: Sequence[KeyFilter]) -
 def _condition(schema: StructType, key: KeyFilter) -> str | None:
     field = next((f for f in schema if f.name.lower() == key.column.lower()), None)
     values = [value for value in key.values if value is not None]
-    if field is None or not prunable(field, values):
+    if field is None or is_wide(field.dataType) or not prunable(field, values):  # the Delta reader skips files too
         return None
     return condition(field, key, _MAX_LITERALS)
