@@ -45,7 +45,7 @@ matrix: setup ## execute every cell of the support matrix and write its page
 	$(PY) -m tests.matrix
 
 fuzz: setup ## N random query and change histories against recomputation (N=500)
-	$(PY) -m tests.property.fuzz --count $(N)
+	$(PY) -m tests.property.fuzz --count $(N) --processes 2
 
 bench: setup ## measure refreshes against recompute, MERGE and a plain append (BENCH=quick or full)
 	$(PY) -m bench --$(BENCH)

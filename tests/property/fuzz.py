@@ -7,7 +7,9 @@ histories share a lake and its changes, because one query may read another's str
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -23,11 +25,16 @@ from tests.property.shrink import shrink
 
 EXAMPLES = Path(__file__).parent / "examples"
 
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""Every query is new and its tables are tiny: compiling it would take longer than all else."""
+
 
 def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
+    if options.processes > 1:
+        return _divided(options, sys.argv[1:] if arguments is None else arguments)
     folder = Path(tempfile.mkdtemp(prefix="freshlake-fuzz-"))
-    spark = start(folder / "warehouse", app_name="freshlake-fuzz", settings=SETTINGS)
+    spark = start(folder / "warehouse", app_name="freshlake-fuzz", settings={**SETTINGS, **INTERPRETED})
     try:
         return _fuzz(options, folder)
     finally:
@@ -43,12 +50,26 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=4, help="rounds of changes per history")
     parser.add_argument("--shrink", type=int, default=40, help="attempts to make a failing history smaller")
     parser.add_argument("--keep-going", action="store_true", help="do not stop at the first difference")
+    parser.add_argument("--processes", type=int, default=1, help="share the histories between so many processes")
+    parser.add_argument("--every", type=int, default=1, help="play every so many seeds")
     return parser
+
+
+def _divided(options: argparse.Namespace, arguments: list[str]) -> int:
+    """Each process takes seeds of its own; what they print is printed as it comes."""
+    share = -(-options.count // options.processes)
+    command = [sys.executable, "-m", "tests.property.fuzz", *arguments, "--processes", "1", "--count", str(share)]
+    path = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    started = []
+    for number in range(options.processes):
+        seeds = ["--seed", str(options.seed + number), "--every", str(options.processes)]
+        started.append(subprocess.Popen([*command, *seeds], env=path))
+    return max(process.wait() for process in started)
 
 
 def _fuzz(options: argparse.Namespace, folder: Path) -> int:
     started, histories, refreshes, failed, twice, invalid = time.perf_counter(), 0, 0, 0, 0, 0
-    for seed in count(options.seed):
+    for seed in count(options.seed, options.every):
         if histories >= options.count:
             break
         case = generate(seed, options.queries, options.rounds)

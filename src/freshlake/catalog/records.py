@@ -60,6 +60,9 @@ class NewStreamTable:
     diamond_schedule_policy: str = "fastest"
     tier: str | None = None
     dialect: str = "spark"
+    fuse_rows: int | None = None
+    never_full: bool = False
+    max_full_rows: int | None = None
 
 
 @dataclass(frozen=True)
@@ -115,6 +118,12 @@ class StreamTable:
     created_at: datetime
     updated_at: datetime
     dialect: str
+    fuse_rows: int | None
+    fuse_state: str | None
+    never_full: bool
+    max_full_rows: int | None
+    retries: int
+    retry_at: datetime | None
 
     @property
     def full_name(self) -> TableName:

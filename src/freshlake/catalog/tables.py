@@ -16,6 +16,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
 from freshlake.catalog.enums import (
@@ -101,6 +102,12 @@ stream_tables = Table(
     Column("created_at", Moment, nullable=False),
     Column("updated_at", Moment, nullable=False),
     Column("dialect", String(32), nullable=False, server_default="spark"),
+    Column("fuse_rows", BigInteger),
+    Column("fuse_state", String(16)),
+    Column("never_full", Boolean, nullable=False, server_default=text("FALSE")),
+    Column("max_full_rows", BigInteger),
+    Column("retries", Integer, nullable=False, server_default=text("0")),
+    Column("retry_at", Moment),
     UniqueConstraint("schema", "name", name="fl_stream_tables_name"),
     CheckConstraint("status IN ('INITIALIZING', 'ACTIVE', 'SUSPENDED', 'ERROR')", name="fl_stream_tables_known_status"),
     Index("fl_stream_tables_status", "status"),
@@ -225,4 +232,41 @@ folds = Table(
     Column("folded_version", BigInteger, primary_key=True, autoincrement=False),
     Column("base_version", BigInteger, nullable=False),
     Column("at", Moment, nullable=False),
+)
+
+points = Table(
+    "fl_points",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    _owned_by_stream_table(primary_key=False),
+    Column("generation", Integer, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    _json("roots", nullable=False),
+    Column("at", Moment, nullable=False),
+    Index("fl_points_newest", "stream_table_id", "id"),
+    sqlite_autoincrement=True,
+)
+
+daemons = Table(
+    "fl_daemons",
+    metadata,
+    Column("owner", Text, primary_key=True),
+    Column("started_at", Moment, nullable=False),
+    Column("heartbeat_at", Moment, nullable=False),
+    Column("last_tick_at", Moment),
+    Column("ended_at", Moment),
+    Column("interval_ms", Integer, nullable=False),
+    Column("workers", Integer, nullable=False),
+)
+
+alerts = Table(
+    "fl_alerts",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("at", Moment, nullable=False),
+    Column("event", String(64), nullable=False),
+    Column("stream_table", Text),
+    _json("payload", nullable=False),
+    Index("fl_alerts_event", "event", "id"),
+    sqlite_autoincrement=True,
 )
