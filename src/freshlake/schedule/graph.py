@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heapify, heappop, heappush
+from typing import Any
 
 from freshlake.errors import CycleDetected
 
@@ -63,6 +64,10 @@ class Graph:
         """All stream tables that read a table or a base source, directly or through others."""
         return self._reach(table, self._readers)
 
+    def inputs(self, table: str) -> frozenset[str]:
+        """The stream tables that a table reads directly."""
+        return self._stream_upstreams[table]
+
     def readers(self, table: str) -> frozenset[str]:
         """The stream tables that read a table or a base source directly."""
         return self._readers.get(table, frozenset())
@@ -79,6 +84,11 @@ class Graph:
         for table in self.order():
             levels[table] = 1 + max((levels[name] for name in self._stream_upstreams[table]), default=-1)
         return levels
+
+    @cached_property
+    def kept(self) -> dict[Hashable, Any]:
+        """What others have worked out of this graph, so that it is done once and goes with it."""
+        return {}
 
     @cached_property
     def _stream_upstreams(self) -> Mapping[str, frozenset[str]]:
