@@ -44,7 +44,7 @@ class Effective:
     is_immediate: bool = False
     """Refreshed by writes; the rest says what its readers need, for the tables that it reads."""
     has_readers: bool = True
-    """False: calculated, and nothing reads it, so it follows the shortest allowed schedule."""
+    """False: it would follow its readers, and has none, so it follows the shortest allowed schedule."""
     stretch: int = 1
     """How many times longer than its schedule, because its refreshes take longer than that."""
 
@@ -61,7 +61,7 @@ class Effective:
     @property
     def note(self) -> str | None:
         """What a reader of the schedule would wonder about."""
-        if not self.has_readers:
+        if not self.has_readers and not self.is_immediate:
             return "calculated, and no stream table reads it"
         if self.stretch > 1:
             return f"stretched {self.stretch} times: its refreshes take longer than its schedule"
@@ -120,14 +120,14 @@ def _needed(table: Watched, readers: Iterable[Effective], limits: Limits) -> Eff
         case Cron(expression) if not table.is_immediate:
             return _cron(expression)
         case Every() | Cron() | Calculated():
-            return replace(_tightest(tuple(readers), limits.floor_seconds), is_immediate=table.is_immediate)
+            return _tightest(tuple(readers), limits.floor_seconds, is_immediate=table.is_immediate)
 
 
-def _tightest(readers: tuple[Effective, ...], floor_seconds: int) -> Effective:
+def _tightest(readers: tuple[Effective, ...], floor_seconds: int, *, is_immediate: bool) -> Effective:
     if not readers:
-        return Effective(floor_seconds, has_readers=False)
+        return Effective(floor_seconds, is_immediate=is_immediate, has_readers=False)
     seconds = min((r.seconds for r in readers if r.seconds is not None), default=None)
-    return Effective(seconds, tuple(sorted({f for r in readers for f in r.firings})))
+    return Effective(seconds, tuple(sorted({f for r in readers for f in r.firings})), is_immediate)
 
 
 def _stretch(seconds: int | None, typical_seconds: float) -> int:

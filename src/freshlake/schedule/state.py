@@ -47,7 +47,7 @@ class Watched:
     data_timestamp: datetime | None = None
     """None: never loaded."""
     is_leased: bool = False
-    """Being written now, by this process or another."""
+    """Being written now, by this process or another, or waiting for that in a unit that has not ended."""
     retry_at: datetime | None = None
     """After a failure that may pass: not before this moment."""
     is_blown: bool = False
@@ -99,6 +99,8 @@ class Skipped:
     table: str
     reason: str
     detail: str | None = None
+    because_of: str | None = None
+    """The table that holds it back, when it is not the table itself."""
 
 
 @dataclass(frozen=True)
