@@ -24,6 +24,21 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=ENVIRONMENT_PREFIX, frozen=True, extra="forbid")
 
+    enabled: Annotated[
+        bool, Field(description="Whether schedulers refresh on schedule; refreshes by hand are not affected.")
+    ] = True
+    scheduler_interval_ms: Annotated[
+        int, Field(ge=100, le=60_000, description="How often a scheduler looks for stream tables that are due.")
+    ] = 1_000
+    parallel_refresh_mode: Annotated[
+        Literal["off", "on"], Field(description="Whether a scheduler refreshes independent stream tables side by side.")
+    ] = "off"
+    max_concurrent_refreshes: Annotated[
+        int, Field(ge=1, le=32, description="Most refreshes that one scheduler runs at a time.")
+    ] = 4
+    auto_backoff: Annotated[bool, Field(description="Whether stream tables that fall behind get longer intervals.")] = (
+        False
+    )
     min_schedule_seconds: Annotated[
         int, Field(ge=1, le=86_400, description="Shortest schedule that create and alter accept.")
     ] = 60
@@ -128,6 +143,8 @@ def _allowed(field: FieldInfo) -> str:
     annotation = field.annotation
     if get_origin(annotation) is Literal:
         return "one of " + ", ".join(get_args(annotation))
+    if annotation is bool:
+        return "true or false"
     low = next(part.ge for part in field.metadata if hasattr(part, "ge"))
     high = next(part.le for part in field.metadata if hasattr(part, "le"))
     kind = "a whole number" if annotation is int else "a number"

@@ -324,6 +324,20 @@ class StreamTableNotPopulated(UserError):
     default_hint = "refresh it once: REFRESH STREAM TABLE name"
 
 
+class VersionNotKept(UserError):
+    """An earlier state of a stream table that never was, or is no longer kept."""
+
+    code = "version-not-kept"
+    default_hint = "read a later version; log_retention_hours and VACUUM decide how long states are kept"
+
+
+class NotAligned(UserError):
+    """The stream tables of a snapshot have no kept states that read the same state of a source they share."""
+
+    code = "not-aligned"
+    default_hint = "refresh them together: fl.refresh_all(), or put them into one refresh group"
+
+
 class StreamTableSuspended(UserError):
     """A stream table is SUSPENDED and is not refreshed until it is resumed."""
 
@@ -458,6 +472,13 @@ class RefreshInProgress(SystemFailure):
 
     code = "refresh-in-progress"
     default_hint = "wait for it to finish; the lease of a dead process runs out by itself"
+
+
+class WaitTimeout(SystemFailure):
+    """A stream table did not reach a position of its source in the time that was given."""
+
+    code = "wait-timeout"
+    default_hint = "see fl.health(): is a scheduler running, and is the table refreshed?"
 
 
 class LeaseLost(SystemFailure):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,12 @@ from pyspark.sql import DataFrame, SparkSession
 from freshlake import session
 from freshlake.catalog.enums import RefreshMode, Status
 from freshlake.catalog.names import TableName
-from freshlake.catalog.records import StreamTable
+from freshlake.catalog.records import RefreshGroup, StreamTable
 from freshlake.catalog.store import Catalog
 from freshlake.clock import Clock, SystemClock
 from freshlake.compiler.explain import Explanation
 from freshlake.config import Settings
+from freshlake.errors import InvalidArgument, NotFound
 from freshlake.refresh.definition import Builder
 from freshlake.refresh.engine import Engine, Pins
 from freshlake.refresh.folding import fold, fold_if_due
@@ -39,6 +41,8 @@ from freshlake.service.report import (
     Validation,
 )
 from freshlake.service.rounds import Rounds
+from freshlake.service.scheduler import Scheduler
+from freshlake.service.snapshots import Snapshot, Snapshots
 from freshlake.service.sql import Sql
 from freshlake.service.tables import Tables
 from freshlake.storage.scan import KEPT
@@ -71,22 +75,25 @@ def connect(
         raise
     KEPT.resize(chosen.driver_cache_bytes)
     engine = Engine(catalog, layout, own, chosen, clock or SystemClock())
-    return Freshlake(engine, embedded=spark is None)
+    return Freshlake(engine, embedded=spark is None, settings=settings)
 
 
 class Freshlake:
     """A lake with its stream tables."""
 
-    def __init__(self, engine: Engine, *, embedded: bool) -> None:
+    def __init__(self, engine: Engine, *, embedded: bool, settings: Mapping[str, Any] | None = None) -> None:
         self._engine = engine
+        self._given = settings
         self._names = Names(engine.spark, engine.catalog, engine.layout, embedded)
         engine.resolve = self._names.ensure
         self._rounds = Rounds(engine, self._names)
         self._tables = Tables(engine, self._names, self._rounds)
         self._reading = Reading(engine)
+        self._snapshots = Snapshots(engine, self._reading, self._name)
         self._sql = Sql(engine, self._names, self._reading.state)
         self._report = Report(self._tables)
         self._health = Health(engine)
+        self._scheduler = Scheduler(engine, self._rounds)
         engine.catalog.fail_interrupted()
         self._names.ensure(None)
 
@@ -116,6 +123,9 @@ class Freshlake:
         append_only: bool = False,
         partition_by: Sequence[str] | None = None,
         fold_policy: str | None = None,
+        tier: str | None = None,
+        diamond_consistency: str | None = None,
+        diamond_schedule_policy: str | None = None,
         dialect: str | None = None,
         **later: Any,
     ) -> StreamTable:
@@ -126,6 +136,9 @@ class Freshlake:
             "append_only": append_only,
             "partition_by": partition_by,
             "fold_policy": fold_policy,
+            "tier": tier,
+            "diamond_consistency": diamond_consistency,
+            "diamond_schedule_policy": diamond_schedule_policy,
         }
         refuse_later("create_stream_table", later)
         with self._quietly():
@@ -147,6 +160,9 @@ class Freshlake:
         append_only: bool = False,
         partition_by: Sequence[str] | None = None,
         fold_policy: str | None = None,
+        tier: str | None = None,
+        diamond_consistency: str | None = None,
+        diamond_schedule_policy: str | None = None,
         dialect: str | None = None,
         **later: Any,
     ) -> StreamTable:
@@ -157,6 +173,9 @@ class Freshlake:
             "append_only": append_only,
             "partition_by": partition_by,
             "fold_policy": fold_policy,
+            "tier": tier,
+            "diamond_consistency": diamond_consistency,
+            "diamond_schedule_policy": diamond_schedule_policy,
         }
         refuse_later("create_or_replace_stream_table", later)
         with self._quietly():
@@ -173,6 +192,9 @@ class Freshlake:
         append_only: bool | None = None,
         partition_by: Sequence[str] | None = None,
         fold_policy: str | None = None,
+        tier: str | None = None,
+        diamond_consistency: str | None = None,
+        diamond_schedule_policy: str | None = None,
         dialect: str | None = None,
         **later: Any,
     ) -> StreamTable:
@@ -184,6 +206,9 @@ class Freshlake:
             "append_only": append_only,
             "partition_by": partition_by,
             "fold_policy": fold_policy,
+            "tier": tier,
+            "diamond_consistency": diamond_consistency,
+            "diamond_schedule_policy": diamond_schedule_policy,
         }
         refuse_later("alter_stream_table", later)
         with self._quietly():
@@ -228,12 +253,24 @@ class Freshlake:
 
     # Reading ---------------------------------------------------------------------------------------------------------
 
-    def table(self, name: str) -> DataFrame:
-        """The published state of a stream table, or a plain table of that name."""
+    def table(self, name: str, *, version: int | None = None, timestamp: datetime | None = None) -> DataFrame:
+        """The published state of a stream table, now or as it was; or a plain table of that name."""
         found = self._engine.catalog.find(self._name(name))
+        earlier = version is not None or timestamp is not None
         if found is not None:
-            return self._reading.state(found)
+            return self._reading.as_of(found, version, timestamp) if earlier else self._reading.state(found)
+        if earlier:
+            raise InvalidArgument(f"{name} is not a stream table", hint=f"SELECT * FROM {name} VERSION AS OF …")
         return self.sql(f"SELECT * FROM {name}")
+
+    def snapshot(self, *names: str) -> Snapshot:
+        """Several tables at one point in time, by name; raises NotAligned when they have none in common."""
+        return self._snapshots.snapshot(names)
+
+    def wait_for(self, name: str, source: str, version: int | None = None, *, timeout: float = 60.0) -> int:
+        """Wait until readers of a stream table see a version of a source; returns the version that they see."""
+        table = self._engine.catalog.get(self._name(name))
+        return self._snapshots.wait_for(table, source, version, timeout).version
 
     def changes(self, name: str, since: int) -> DataFrame:
         """What changed after a version, as rows with a weight."""
@@ -266,8 +303,40 @@ class Freshlake:
     def dependency_tree(self) -> list[TreeLine]:
         return self._report.tree()
 
+    # Scheduling ------------------------------------------------------------------------------------------------------
+
+    def start_scheduler(self) -> None:
+        """Refresh stream tables on their schedules, in threads of this process, until it is stopped."""
+        self._scheduler.start()
+
+    def stop_scheduler(self, timeout: float | None = None) -> bool:
+        """Start no more refreshes and wait for those that run; False if they took longer than the timeout."""
+        return self._scheduler.stop(timeout)
+
+    def on_refresh(self, told: Callable[[RefreshResult], None]) -> None:
+        """Be told the result of every refresh that the scheduler makes."""
+        self._scheduler.results = told
+
+    def reload_settings(self) -> None:
+        """Read the lake's settings again; what a running refresh began with stays with it."""
+        self._engine.settings = Settings.load(self.path, self._given)
+
+    def create_refresh_group(self, name: str, tables: Sequence[str]) -> RefreshGroup:
+        """Refresh and publish these stream tables together from now on."""
+        catalog = self._engine.catalog
+        return catalog.insert_group(name, [catalog.get(self._name(table)).id for table in tables])
+
+    def drop_refresh_group(self, name: str) -> None:
+        """Refresh the members of a group each for itself again."""
+        if not self._engine.catalog.remove_group(name):
+            raise NotFound(f"there is no refresh group {name}")
+
+    def refresh_groups(self) -> list[RefreshGroup]:
+        return list(self._engine.catalog.groups())
+
     def close(self) -> None:
-        """Close the catalog; Spark goes on, since a process has only one."""
+        """Stop the scheduler and close the catalog; Spark goes on, since a process has only one."""
+        self._scheduler.stop()
         self._engine.catalog.close()
 
     def __enter__(self) -> Freshlake:

@@ -182,7 +182,7 @@ def _signature(function: object) -> str:
         if p.kind is p.KEYWORD_ONLY and not starred:
             words.append("*")
             starred = True
-        plain = f"**{p.name}" if p.kind is p.VAR_KEYWORD else p.name
+        plain = {p.VAR_KEYWORD: "**", p.VAR_POSITIONAL: "*"}.get(p.kind, "") + p.name
         words.append(plain if p.default is p.empty else f"{plain}={p.default!r}")
     return f"({', '.join(words)})"
 

@@ -48,7 +48,7 @@ def test_settings_do_not_change() -> None:
 @pytest.mark.parametrize("name", sorted(Settings.model_fields))
 def test_every_setting_is_described_and_has_a_range(name: str) -> None:
     assert Settings.model_fields[name].description
-    assert allowed(name).startswith(("a whole number from", "a number from", "one of"))
+    assert allowed(name).startswith(("a whole number from", "a number from", "one of", "true or false"))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+import random
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, select, update
@@ -20,11 +21,16 @@ from freshlake.catalog.history import (
     require_row,
 )
 from freshlake.catalog.leases import check_epoch, check_unheld, free
+from freshlake.catalog.points import put_point
 from freshlake.catalog.records import Commit, Fold, Json, Refresh, StreamTable
 from freshlake.catalog.stream_tables import change, require
 from freshlake.catalog.tables import leases, stream_tables
 from freshlake.errors import FreshlakeError, InvariantViolated, NotFound
 
+MAX_RETRIES = 5
+"""Attempts at a failure that may pass, before it counts as one."""
+
+_NO_RETRY = {"retries": 0, "retry_at": None}
 _SEEN = ("generation", "version", "needs_reinit", "fingerprint", "frontier")
 
 
@@ -48,6 +54,10 @@ class Commits(Database):
                     connection,
                     Fold(stream_table_id, "", commit.generation, commit.folded_version, commit.fold_base_version, now),
                 )
+            moved = (before.generation, before.version) != (commit.generation, commit.version)
+            if moved or not _same_roots(before.frontier, commit.frontier):
+                point = (commit.generation, commit.version, commit.frontier, commit.data_timestamp)
+                put_point(connection, stream_table_id, *point)
             self._complete(connection, stream_table_id, epoch, commit, now)
             return after
 
@@ -61,6 +71,7 @@ class Commits(Database):
         epoch: int | None = None,
         refresh_id: str | None = None,
         decision: Json | None = None,
+        publish: bool = True,
     ) -> Refresh | None:
         """Record that nothing changed since `seen` was read, in one short transaction that needs no lease.
 
@@ -80,9 +91,13 @@ class Commits(Database):
                     data_timestamp=data_timestamp,
                     last_refresh_at=now,
                     consecutive_errors=0,
+                    **_NO_RETRY,
                     status=_after_success(seen.status),
+                    **_published(seen.generation, seen.version, publish),
                 )
             )
+            if not _same_roots(seen.frontier, frontier):
+                put_point(connection, seen.id, seen.generation, seen.version, frontier, data_timestamp)
             return add_row(
                 connection,
                 refresh_id=refresh_id or new_refresh_id(),
@@ -113,11 +128,13 @@ class Commits(Database):
         decision: Json | None = None,
         fatal: bool = False,
         counted: bool = True,
+        retry: bool = False,
     ) -> StreamTable:
         """Mark a refresh FAILED and count it; the table goes to ERROR at the limit, or at once when `fatal`.
 
         A worker that lost its lease does not count: the table is in other hands. Nor does a new definition that was
-        not taken: the table goes on with its old one (`counted=False`).
+        not taken: the table goes on with its old one (`counted=False`). With `retry` it is counted only after several
+        attempts, each later than the one before.
         """
         now = self._clock.now()
         with self._write() as connection:
@@ -127,6 +144,8 @@ class Commits(Database):
             table = require(connection, row.stream_table_id)
             if not counted or not _held_under(connection, row):
                 return table
+            if retry and not fatal and table.retries < MAX_RETRIES:
+                return change(connection, table.id, _retried(table, now))
             return change(connection, table.id, _counted(table, max_consecutive_errors, fatal, now))
 
     def _complete(
@@ -171,6 +190,7 @@ def _moved(before: StreamTable, commit: Commit, now: datetime) -> dict[str, Any]
         "is_populated": True,
         "consecutive_errors": 0,
         "status": _after_success(before.status),
+        **_NO_RETRY,
     }
     if commit.action is Action.REINITIALIZE:
         moved["needs_reinit"] = False
@@ -178,9 +198,15 @@ def _moved(before: StreamTable, commit: Commit, now: datetime) -> dict[str, Any]
         moved["nodes"] = commit.nodes
     if commit.folded_version is not None or commit.generation != before.generation:
         moved |= {"fold_base_version": commit.fold_base_version, "folded_version": commit.folded_version}
-    if commit.publish:
-        moved |= {"published_generation": commit.generation, "published_version": commit.version}
-    return moved | dict(commit.changes)
+    return moved | _published(commit.generation, commit.version, commit.publish) | dict(commit.changes)
+
+
+def _published(generation: int, version: int, publish: bool) -> dict[str, int]:
+    return {"published_generation": generation, "published_version": version} if publish else {}
+
+
+def _same_roots(before: Json | None, after: Json) -> bool:
+    return before is not None and before.get("roots") == after.get("roots")
 
 
 def _after_success(status: Status) -> Status:
@@ -226,4 +252,11 @@ def _counted(table: StreamTable, limit: int, fatal: bool, now: datetime) -> dict
         "consecutive_errors": errors,
         "status": Status.ERROR if stop else table.status,
         "updated_at": now,
+        **_NO_RETRY,
     }
+
+
+def _retried(table: StreamTable, now: datetime) -> dict[str, Any]:
+    """One second, then twice as long each time, up to a minute; give or take, so that tables do not come at once."""
+    seconds = min(60.0, 2.0**table.retries) * random.uniform(0.75, 1.25)
+    return {"retries": table.retries + 1, "retry_at": now + timedelta(seconds=seconds), "updated_at": now}

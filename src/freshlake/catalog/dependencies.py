@@ -17,6 +17,7 @@ from freshlake.catalog.records import stream_table_key as key_of
 from freshlake.catalog.rows import fetch
 from freshlake.catalog.stream_tables import remove, require
 from freshlake.catalog.tables import change_tracking, dependencies, stream_tables
+from freshlake.catalog.watching import graph_changed
 
 _OF_DEPENDENCY = [column for column in dependencies.c if column.name != "stream_table_id"]
 
@@ -59,6 +60,7 @@ class Dependencies(Database):
                 connection.execute(insert(dependencies).values(stream_table_id=stream_table_id, **asdict(edge)))
                 self._track(connection, edge)
             _forget_unread(connection)
+            graph_changed(connection)
 
     def delete(self, stream_table_id: int) -> None:
         """Drop a stream table with its dependencies, history, folds and lease; raises NotFound."""
@@ -66,6 +68,7 @@ class Dependencies(Database):
             require(connection, stream_table_id)
             remove(connection, stream_table_id)
             _forget_unread(connection)
+            graph_changed(connection)
 
     def dependents(self, source_key: str) -> tuple[StreamTable, ...]:
         """The stream tables that read a source directly, by name."""

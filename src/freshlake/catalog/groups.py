@@ -11,6 +11,7 @@ from freshlake.catalog.names import TableName
 from freshlake.catalog.records import RefreshGroup
 from freshlake.catalog.stream_tables import require
 from freshlake.catalog.tables import refresh_group_members, refresh_groups, stream_tables
+from freshlake.catalog.watching import graph_changed
 from freshlake.errors import AlreadyExists
 
 
@@ -29,6 +30,7 @@ class Groups(Database):
             for member in dict.fromkeys(members):
                 require(connection, member)
                 connection.execute(insert(refresh_group_members).values(group_id=group_id, stream_table_id=member))
+            graph_changed(connection)
             return RefreshGroup(name, _members(connection, group_id), now)
 
     def groups(self) -> tuple[RefreshGroup, ...]:
@@ -40,6 +42,7 @@ class Groups(Database):
     def remove_group(self, name: str) -> bool:
         """Remove a group, not its members; False when it was not known."""
         with self._write() as connection:
+            graph_changed(connection)
             return connection.execute(delete(refresh_groups).where(refresh_groups.c.name == name)).rowcount > 0
 
 

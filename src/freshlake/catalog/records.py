@@ -58,7 +58,7 @@ class NewStreamTable:
     topk_offset: int | None = None
     diamond_consistency: str = "atomic"
     diamond_schedule_policy: str = "fastest"
-    tier: str | None = None
+    tier: str = "hot"
     dialect: str = "spark"
     fuse_rows: int | None = None
     never_full: bool = False
@@ -299,6 +299,31 @@ class Fold:
     generation: int
     folded_version: int
     base_version: int
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """A process that runs a scheduler over the lake."""
+
+    owner: str
+    started_at: datetime
+    heartbeat_at: datetime
+    last_tick_at: datetime | None
+    ended_at: datetime | None
+    interval_ms: int
+    workers: int
+
+
+@dataclass(frozen=True)
+class StatePoint:
+    """Version `version` of a stream table equals its query when its roots stand at `roots`."""
+
+    id: int
+    stream_table_id: int
+    generation: int
+    version: int
+    roots: Json
     at: datetime
 
 

@@ -7,19 +7,25 @@ from pathlib import Path
 from sqlalchemy import Engine
 
 from freshlake.catalog.commits import Commits
+from freshlake.catalog.daemons import Daemons
 from freshlake.catalog.dependencies import Dependencies
 from freshlake.catalog.folds import Folds
 from freshlake.catalog.groups import Groups
 from freshlake.catalog.history import History
+from freshlake.catalog.idle import Idle
 from freshlake.catalog.leases import Leases
 from freshlake.catalog.opening import open_engine
 from freshlake.catalog.owner import Owner
+from freshlake.catalog.points import Points
 from freshlake.catalog.registry import Registry
 from freshlake.catalog.stream_tables import StreamTables
+from freshlake.catalog.watching import Watching
 from freshlake.clock import Clock, SystemClock
 
 
-class Catalog(StreamTables, Dependencies, Leases, History, Commits, Folds, Registry, Groups):
+class Catalog(
+    StreamTables, Dependencies, Leases, History, Commits, Folds, Points, Registry, Groups, Watching, Daemons, Idle
+):
     """One lake's catalog; all errors are Freshlake errors."""
 
     def __init__(self, engine: Engine, clock: Clock, lake_id: str, owner: str) -> None:

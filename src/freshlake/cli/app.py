@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from freshlake.cli import define, looking, working
+from freshlake.cli import daemon, define, looking, working
 from freshlake.cli.arguments import hoist
 from freshlake.cli.demonstrate import demo
 from freshlake.cli.failure import as_freshlake_error, silence_spark
@@ -53,7 +53,7 @@ def options(
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Start": (demo,),
     "Define": (define.create, define.alter, define.drop, define.resume),
-    "Run": (working.sql, working.refresh, working.fold, working.changes),
+    "Run": (daemon.run, working.sql, working.refresh, working.fold, working.changes),
     "Look": (
         looking.status,
         looking.health,

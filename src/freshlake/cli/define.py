@@ -11,6 +11,7 @@ from freshlake.catalog.enums import FoldPolicy, RefreshMode
 from freshlake.cli.arguments import DialectOption, Function, Name, QueryFile, QueryText, one_query, required_query
 from freshlake.cli.invocation import Invocation, invocation
 from freshlake.cli.looking import STATUS
+from freshlake.schedule.state import Consistency, Policy, Tier
 
 if TYPE_CHECKING:
     from freshlake.lake import Freshlake
@@ -40,6 +41,13 @@ AppendOption = Annotated[
     bool | None, typer.Option("--append-only/--no-append-only", help="Whether rows of its sources are only added.")
 ]
 FoldOption = Annotated[FoldPolicy | None, typer.Option("--fold", case_sensitive=False, help="When the log is folded.")]
+TierOption = Annotated[Tier | None, typer.Option(case_sensitive=False, help="How often it is worth refreshing.")]
+ConsistencyOption = Annotated[
+    Consistency | None, typer.Option(case_sensitive=False, help="Whether its paths to a source must agree.")
+]
+PolicyOption = Annotated[
+    Policy | None, typer.Option(case_sensitive=False, help="A diamond is due with its first member, or its last.")
+]
 
 
 def create(
@@ -54,6 +62,9 @@ def create(
     fold: FoldOption = None,
     partition_by: PartitionOption = None,
     append_only: AppendOption = None,
+    tier: TierOption = None,
+    diamond_consistency: ConsistencyOption = None,
+    diamond_schedule_policy: PolicyOption = None,
     empty: Annotated[bool, typer.Option("--empty", help="Create without data; the first refresh loads it.")] = False,
     existing: Annotated[Existing, typer.Option(case_sensitive=False, help="When the name is taken.")] = Existing.ERROR,
 ) -> None:
@@ -66,6 +77,9 @@ def create(
         fold_policy=fold,
         partition_by=partition_by,
         append_only=append_only,
+        tier=tier,
+        diamond_consistency=diamond_consistency,
+        diamond_schedule_policy=diamond_schedule_policy,
         initialize=False if empty else None,
         dialect=dialect,
     )
@@ -93,6 +107,9 @@ def alter(
     fold: FoldOption = None,
     partition_by: PartitionOption = None,
     append_only: AppendOption = None,
+    tier: TierOption = None,
+    diamond_consistency: ConsistencyOption = None,
+    diamond_schedule_policy: PolicyOption = None,
 ) -> None:
     """Change the query or options of a stream table."""
     run = invocation(context)
@@ -105,6 +122,9 @@ def alter(
         fold_policy=fold,
         partition_by=partition_by,
         append_only=append_only,
+        tier=tier,
+        diamond_consistency=diamond_consistency,
+        diamond_schedule_policy=diamond_schedule_policy,
     )
     if not changes:
         raise typer.BadParameter("nothing to change: give a query or an option")

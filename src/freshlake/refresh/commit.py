@@ -27,6 +27,7 @@ from freshlake.refresh.definition import Definition
 from freshlake.refresh.inputs import SMALL_ROWS, Inputs, SourceSpan, StoredNode, are_small
 from freshlake.refresh.result import RefreshResult
 from freshlake.refresh.run import Runner, collect_small, renamed
+from freshlake.refresh.terms import DEFAULT_TERMS, Terms
 from freshlake.refresh.uses import USES
 from freshlake.sources.protocol import ChangeKind, Position, Source
 from freshlake.storage.certificate import Certificate
@@ -69,10 +70,12 @@ def key_fields(node: Node) -> tuple[str, ...] | None:
     return tuple(fields[key.name] for key in node.operator.keys)
 
 
-def frontier(heads: Mapping[str, Position], at: datetime) -> dict[str, Any]:
+def frontier(heads: Mapping[str, Position], at: datetime, roots: Mapping[str, Any]) -> dict[str, Any]:
+    """`roots` are what the frontier says about the plain tables behind its sources."""
     return {
         "sources": {key: position.to_json() for key, position in sorted(heads.items())},
         "data_timestamp": at.isoformat(),
+        **roots,
     }
 
 
@@ -129,6 +132,7 @@ class Work:
     """Further columns of the stream table to move with this refresh, for one that carries a new definition."""
     edges: tuple[Dependency, ...] | None = None
     """What the table reads from now on, if that moves with this refresh too."""
+    terms: Terms = DEFAULT_TERMS
 
     def perform(self) -> Done:
         action = self.decision.action
@@ -298,7 +302,12 @@ class Work:
         )
 
     def _frontier(self) -> dict[str, Any]:
-        return frontier({k: s.end for k, s in self.spans.items()}, self.lease.acquired_at)
+        heads = {k: s.end for k, s in self.spans.items()}
+        return frontier(heads, self._moment(), self.engine.root_positions(heads))
+
+    def _moment(self) -> datetime:
+        terms = replace(self.terms, at=self.terms.at or self.lease.acquired_at)
+        return terms.not_before(self.table.data_timestamp)
 
     def _commit(
         self,
@@ -320,7 +329,7 @@ class Work:
             generation=self.table.generation if generation is None else generation,
             version=version,
             frontier=self._frontier(),
-            data_timestamp=self.lease.acquired_at,
+            data_timestamp=self._moment(),
             rows_inserted=rows.inserted,
             rows_deleted=rows.deleted,
             rows_updated=rows.updated,
@@ -332,6 +341,7 @@ class Work:
             fallback_reason=self.decision.reason,
             decision={**self.decision.inputs, "detail": self.decision.detail},
             changes=dict(self.changes),
+            publish=self.terms.publish,
         )
         with self.engine.catalog.transaction():
             table = self.engine.catalog.commit_refresh(self.table.id, self.lease.epoch, moved)

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import logging
-import re
-import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyspark.sql import SparkSession
-
-from freshlake.catalog.enums import Action, DefinitionKind, RefreshMode, SourceType, Status
+from freshlake.catalog.enums import Action, RefreshMode, SourceType, Status
 from freshlake.catalog.names import TableName
 from freshlake.catalog.records import Dependency, Lease, StreamTable
-from freshlake.catalog.store import Catalog
-from freshlake.clock import Clock
-from freshlake.compiler.compile import CompiledQuery, compile_query
-from freshlake.config import Settings
+from freshlake.compiler.compile import CompiledQuery
 from freshlake.errors import (
+    CatalogError,
+    CommitConflict,
     DataError,
     FreshlakeError,
     InternalError,
@@ -30,19 +25,20 @@ from freshlake.errors import (
     SourceDropped,
     SourceHistoryLost,
     SourceSchemaChanged,
+    SystemFailure,
     TableNotFound,
 )
-from freshlake.refresh import commit, recover
+from freshlake.refresh import commit, recover, roots
 from freshlake.refresh.choose import Decision, Situation, SourceChange, choose
-from freshlake.refresh.definition import Definition, code_of, definition_of
+from freshlake.refresh.definition import definition_of
 from freshlake.refresh.edges import check_acyclic, edges_of
 from freshlake.refresh.inputs import SourceSpan
-from freshlake.refresh.layout import Layout
+from freshlake.refresh.queries import Queries
 from freshlake.refresh.result import RefreshResult
 from freshlake.refresh.spark_errors import translated
-from freshlake.refresh.temporary import only_in_session
-from freshlake.refresh.uses import USES, differing, texts_used
-from freshlake.refresh.worker import Worker
+from freshlake.refresh.terms import DEFAULT_TERMS, Terms
+from freshlake.refresh.uses import USES, differing
+from freshlake.schedule.state import Consistency
 from freshlake.sources.current_time import TimeSource
 from freshlake.sources.delta import delta_source
 from freshlake.sources.protocol import ChangeKind, Position, Source, Triage
@@ -50,94 +46,20 @@ from freshlake.sources.stream_table import StreamTableSource
 
 _log = logging.getLogger("freshlake")
 
+MAY_PASS = (SystemFailure, CatalogError, CommitConflict)
+"""Errors that may pass by themselves: a lost executor, a full disk, another writer, a catalog that does not answer."""
+
 Pins = Mapping[str, Position]
 """Heads of plain sources taken once for a whole round, so that all tables of the round read one point in time."""
 
 
 @dataclass
-class Engine:
+class Engine(Queries):
     """Everything a refresh needs; one per connection, shared by its threads."""
 
-    catalog: Catalog
-    layout: Layout
-    spark: SparkSession
-    settings: Settings
-    clock: Clock
-    _local: threading.local = field(default_factory=threading.local)
     _sources: dict[str, Source] = field(default_factory=dict)
-    _queries: dict[tuple[int, int], tuple[str, CompiledQuery]] = field(default_factory=dict)
-    observer: Callable[[str], None] | None = None
-    """Told of every step that a refresh or a fold reaches, in order."""
-    ddl: int = 0
-    """Counts statements that may change what a name means, so that plans compiled before are compiled again."""
-    resolve: Callable[[str | None], None] = lambda _: None
-    """Makes the names in a query text known to Spark; None stands for a function, which may read any table."""
 
-    def reached(self, step: str) -> None:
-        if self.observer is not None:
-            self.observer(step)
-
-    @property
-    def worker(self) -> Worker:
-        if not hasattr(self._local, "worker"):
-            self._local.worker = Worker.start(self.spark)
-        worker: Worker = self._local.worker
-        return worker
-
-    # Queries and sources ---------------------------------------------------------------------------------------------
-
-    def compile(self, definition: Definition, settings: Mapping[str, Any]) -> CompiledQuery:
-        """Analyze and differentiate a definition under its pinned settings; nothing is run."""
-        worker = self.worker
-        self.resolve(definition.text if definition.reference is None else None)
-        worker.pin(settings)
-        worker.forget_names()
-        try:
-            with definition.own_places(), translated():
-                compiled = compile_query(definition.frame(worker.binding), worker.bridge, self.layout.source_key)
-        except (InvalidQuery, TableNotFound) as error:
-            if (why := only_in_session(error, self.spark)) is not None:
-                raise why from error
-            raise
-        uses = {**compiled.uses, **texts_used(definition.text, self.catalog.tables())}
-        if definition.written is None:
-            return replace(compiled, uses=uses)
-        return replace(compiled, uses=uses, reasons=tuple(replace(r, position=None) for r in compiled.reasons))
-
-    def compiled(self, table: StreamTable) -> CompiledQuery:
-        """The table's query, compiled once per thread until a definition may have changed."""
-        key = (threading.get_ident(), table.id)
-        stamp = self._stamp(table)
-        if key not in self._queries or self._queries[key][0] != stamp:
-            self._queries[key] = (stamp, self.compile(definition_of(table), table.session_settings))
-        return self._queries[key][1]
-
-    def _stamp(self, table: StreamTable) -> str:
-        known = f"{self.ddl}:{self.catalog.names_stamp()}:{code_of(table)}"
-        return f"{known}:{table.defining_query}:{table.definition_reference}:{table.fingerprint}"
-
-    def _means_the_same(self, table: StreamTable) -> bool:
-        """Whether the query is what it was when the table was last loaded: a view may have been replaced, say."""
-        known = self._queries.get((threading.get_ident(), table.id))
-        if known is None and self._reads_tables_only(table):
-            return True
-        if known is not None and known[0] == self._stamp(table):
-            return True
-        try:
-            return self.compiled(table).fingerprint == table.fingerprint
-        except FreshlakeError:
-            return False
-
-    def _reads_tables_only(self, table: StreamTable) -> bool:
-        """Whether no name in the query can mean something else by now; in Spark's own catalog it may."""
-        names = self.catalog.tables()
-        texts = [entry.word for entry in names if entry.has_text]
-        words = set(re.findall(r"\w+", table.defining_query.lower()))
-        return bool(names) and table.definition_kind is DefinitionKind.SQL and words.isdisjoint(texts)
-
-    def forget(self, table: StreamTable) -> None:
-        for key in [k for k in self._queries if k[1] == table.id]:
-            self._queries.pop(key, None)
+    # Sources ---------------------------------------------------------------------------------------------------------
 
     def source(self, edge: Dependency) -> Source:
         if edge.source_type is SourceType.STREAM_TABLE:
@@ -149,26 +71,51 @@ class Engine:
             self._sources[edge.source_key] = delta_source(edge.source_name, edge.location or edge.source_key)
         return self._sources[edge.source_key]
 
+    def root_positions(self, heads: Mapping[str, Position]) -> dict[str, Any]:
+        """What a frontier at these heads says about the plain tables behind them."""
+        return roots.to_json(heads, self.upstream_roots(heads))
+
+    def upstream_roots(self, heads: Mapping[str, Position]) -> dict[str, roots.Roots | None]:
+        return {key: self._roots_at(head) for key, head in heads.items() if key.startswith(roots.STREAM)}
+
+    def _roots_at(self, head: Position) -> roots.Roots | None:
+        """The roots of a stream table at a version; None when it was written before roots were kept."""
+        _, stream_table_id, generation = head.table_id.split(":")
+        table = self.catalog.get_by_id(int(stream_table_id))
+        if (table.generation, table.version) == (int(generation), head.version):
+            return roots.from_json(table.frontier)
+        point = self.catalog.point_at(table.id, int(generation), head.version)
+        return roots.from_json({"roots": point.roots}) if point is not None else None
+
     def heads(self, edges: tuple[Dependency, ...], pins: Pins) -> dict[str, Position]:
         """Pinned where the round pinned it, the newest otherwise."""
         return {e.source_key: pins[e.source_key] if e.source_key in pins else self.source(e).head() for e in edges}
 
     # Refresh ---------------------------------------------------------------------------------------------------------
 
-    def refresh(self, table: StreamTable, pins: Pins, requested: RefreshMode | None = None) -> RefreshResult:
-        """Bring one table to the newest (or pinned) state of its sources."""
-        started, at = time.perf_counter(), self.clock.now()
+    def refresh(
+        self,
+        table: StreamTable,
+        pins: Pins,
+        requested: RefreshMode | None = None,
+        terms: Terms = DEFAULT_TERMS,
+    ) -> RefreshResult:
+        """Bring one table to the newest state of its sources, or to the one that was pinned."""
+        started = time.perf_counter()
+        terms = replace(terms, at=terms.at or self.clock.now())
         if requested is RefreshMode.DIFFERENTIAL:
             self._require_rules(table)
         edges = self.catalog.dependencies(table.id)
         heads = self._heads_or_error(table, edges, pins)
         if self._is_current(table, heads, requested):
-            frontier = commit.frontier(heads, at)
-            if self.catalog.record_no_data(table, frontier=frontier, data_timestamp=at, started_at=at) is not None:
+            seen = terms.not_before(table.data_timestamp)
+            frontier = commit.frontier(heads, seen, self.root_positions(heads))
+            moved = self.catalog.record_no_data(table, frontier=frontier, data_timestamp=seen, publish=terms.publish)
+            if moved is not None:
                 took = (time.perf_counter() - started) * 1000
                 name, action = str(table.full_name), Action.NO_DATA
                 return RefreshResult(name, action, None, 0, 0, took, frontier, table.version, rows_updated=0)
-        return _Refresh(self, table.id, heads, requested, started).run()
+        return _Refresh(self, table.id, heads, requested, started, terms).run()
 
     def _require_rules(self, table: StreamTable) -> None:
         try:
@@ -201,7 +148,7 @@ class Engine:
             return False
         known = table.frontier.get("sources", {})
         unmoved = set(known) == set(heads) and all(known[k] == h.to_json() for k, h in heads.items())
-        return unmoved and self._means_the_same(table)
+        return unmoved and self.means_the_same(table)
 
 
 def require_differential(compiled: CompiledQuery, name: TableName) -> None:
@@ -244,6 +191,7 @@ class _Refresh:
     heads: Pins
     requested: RefreshMode | None
     started: float
+    terms: Terms
     timings: dict[str, float] = field(default_factory=dict)
 
     def run(self) -> RefreshResult:
@@ -254,7 +202,8 @@ class _Refresh:
             with keeper:
                 table = recover.adopt(self.engine, catalog.get_by_id(self.table_id), lease)
                 self.heads = self._not_behind(table)
-                return self._leased(table, lease)
+                disagreement = self._align(table)
+                return self._leased(table, lease) if disagreement is None else self._skip(table, disagreement)
         finally:
             catalog.release_lease(lease)
 
@@ -271,6 +220,24 @@ class _Refresh:
             if now.table_id == done.table_id and now.version >= done.version:
                 heads[edge.source_key] = done
         return heads
+
+    def _align(self, table: StreamTable) -> roots.Disagreement | None:
+        """Read every root at one position on all paths; which root cannot be, if there is one."""
+        if table.diamond_consistency != Consistency.ATOMIC:
+            return None
+        done = {k: Position.from_json(p) for k, p in (table.frontier or {}).get("sources", {}).items()}
+        found = roots.aligned(self.heads, self.engine.upstream_roots(self.heads), done)
+        if isinstance(found, roots.Disagreement):
+            return found
+        self.heads = found
+        return None
+
+    def _skip(self, table: StreamTable, disagreement: roots.Disagreement) -> RefreshResult:
+        """The table stays at its last consistent state."""
+        reason, name = "roots-disagree", str(table.full_name)
+        self.engine.catalog.skip_refresh(table.id, reason)
+        took, frontier = (time.perf_counter() - self.started) * 1000, dict(table.frontier or {})
+        return RefreshResult(name, Action.SKIPPED, reason, 0, 0, took, frontier, table.version, str(disagreement))
 
     def _leased(self, table: StreamTable, lease: Lease) -> RefreshResult:
         engine = self.engine
@@ -293,6 +260,7 @@ class _Refresh:
                 fallback_reason=decision.reason if decision else None,
                 decision=dict(decision.inputs) if decision else None,
                 fatal=isinstance(known, SourceDropped),
+                retry=self.terms.retries and isinstance(known, MAY_PASS),
             )
             if known is error:
                 raise
@@ -370,6 +338,7 @@ class _Refresh:
     ) -> tuple[commit.Done, Decision]:
         definition = definition_of(table)
         work = commit.Work(self.engine, table, lease, refresh_id, decision, spans, compiled, definition, self._mark)
+        work = replace(work, terms=self.terms)
         if decision.not_appended:
             _log.warning(
                 "%s is no longer append-only: rows of %s were updated or deleted",

@@ -77,6 +77,7 @@ def _commit_of(table: StreamTable, certificate: Certificate) -> Commit:
         row_count=count,
         nodes=_moved(table.nodes, certificate),
         fallback_reason=certificate.reason,
+        publish=False,  # the refresh that found it publishes, alone or with the table's group
     )
 
 

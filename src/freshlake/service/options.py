@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
 from typing import Any
 
 from freshlake.catalog.enums import FoldPolicy, RefreshMode, Status
@@ -10,6 +11,7 @@ from freshlake.compiler.compile import CompiledQuery
 from freshlake.errors import InvalidArgument, Unsupported
 from freshlake.refresh.commit import stored_schema
 from freshlake.schedule.expression import parse_schedule
+from freshlake.schedule.state import Consistency, Policy, Tier
 from freshlake.storage.layout import stored_schema as as_stored
 from freshlake.storage.partitions import check_partitions
 from freshlake.storage.read import stored_columns
@@ -20,6 +22,9 @@ DEFAULTS: Mapping[str, Any] = {
     "fold_policy": FoldPolicy.AUTO,
     "append_only": False,
     "partition_by": (),
+    "tier": Tier.HOT,
+    "diamond_consistency": Consistency.ATOMIC,
+    "diamond_schedule_policy": Policy.FASTEST,
 }
 """What an option means that is not given when a table is created or replaced."""
 
@@ -27,9 +32,6 @@ NAMES = (*DEFAULTS, "status")
 
 LATER: Mapping[str, str] = {
     "cdc_mode": "sources are Delta tables and stream tables, whose changes are read from their own logs",
-    "diamond_consistency": "refresh_all reads one point in time; tables are published one by one",
-    "diamond_schedule_policy": "there is no scheduler yet: refresh_all refreshes everything in dependency order",
-    "tier": "there is no scheduler yet: suspend a table that should rest",
 }
 """Options of releases to come, and what holds until then."""
 
@@ -93,11 +95,24 @@ def _partition_by(value: Sequence[str] | str, _: int) -> dict[str, Any]:
     return {"partition_by": tuple(name.strip() for name in names if name.strip())}
 
 
-_READERS = {
+def _word(name: str, kind: type[StrEnum]) -> Callable[[str, int], dict[str, Any]]:
+    def read(text: str, _: int) -> dict[str, Any]:
+        word = text.strip().lower()
+        if word not in set(kind):
+            raise InvalidArgument(f"{name} cannot be '{text}'", hint=f"use one of {', '.join(kind)}")
+        return {name: kind(word)}
+
+    return read
+
+
+_READERS: Mapping[str, Callable[[Any, int], dict[str, Any]]] = {
     "schedule": _schedule,
     "refresh_mode": lambda text, _: {"refresh_mode": RefreshMode.parse(text)},
     "fold_policy": lambda text, _: {"fold_policy": FoldPolicy.parse(text)},
     "status": _status,
     "append_only": _append_only,
     "partition_by": _partition_by,
+    "tier": _word("tier", Tier),
+    "diamond_consistency": _word("diamond_consistency", Consistency),
+    "diamond_schedule_policy": _word("diamond_schedule_policy", Policy),
 }

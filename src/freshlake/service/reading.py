@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame
 
-from freshlake.catalog.records import StreamTable
-from freshlake.errors import InvalidArgument, StreamTableNotPopulated
+from freshlake.catalog.records import StatePoint, StreamTable
+from freshlake.errors import InvalidArgument, StorageMissing, StreamTableNotPopulated, VersionNotKept
 from freshlake.refresh.engine import Engine
 from freshlake.storage.layout import FoldPoint
 
@@ -18,17 +19,52 @@ class Reading:
 
     def state(self, table: StreamTable) -> DataFrame:
         """The published rows, pinned: a later refresh does not change what this DataFrame shows."""
-        self._check(table)
-        generation, version = table.published_generation, table.published_version
+        self.check(table)
+        return self.state_at(table, table.published_generation, table.published_version)
+
+    def state_at(self, table: StreamTable, generation: int, version: int) -> DataFrame:
+        """The rows of a version that is kept."""
         fold = self.engine.catalog.newest_fold(table.id, generation=generation, upto=version)
-        assert fold is not None, "a published generation always has a fold"
+        gone = f"version {version} of stream table {table.full_name.short} is no longer kept"
+        if fold is None:
+            raise VersionNotKept(gone)
         storage = self.engine.layout.root(table, generation)
         point = FoldPoint(fold.base_version, fold.folded_version)
-        return storage.read(self.engine.spark, version, point, columns=self._visible(table))
+        try:
+            return storage.read(self.engine.spark, version, point, columns=self._visible(table))
+        except StorageMissing as error:
+            raise VersionNotKept(gone, detail=error.message) from error
+
+    def as_of(self, table: StreamTable, version: int | None, timestamp: datetime | None) -> DataFrame:
+        """The rows as they were published at a version, or at the newest one that is not after a moment."""
+        self.check(table)
+        if version is not None and timestamp is not None:
+            raise InvalidArgument("a version and a timestamp are two ways to say the same", hint="give one of them")
+        if version is not None:
+            if not 0 <= version <= table.published_version:
+                raise VersionNotKept(
+                    f"stream table {table.full_name.short} has no version {version}",
+                    hint=f"its published version is {table.published_version}",
+                )
+            return self.state_at(table, table.published_generation, version)
+        assert timestamp is not None
+        moment = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)
+        for point in self.published_points(table):
+            if point.at <= moment:
+                return self.state_at(table, point.generation, point.version)
+        raise VersionNotKept(f"stream table {table.full_name.short} has no state as of {moment.isoformat()}")
+
+    def published_points(self, table: StreamTable) -> list[StatePoint]:
+        """States of the published generation that readers may see, newest first."""
+        return [
+            point
+            for point in self.engine.catalog.points(table.id)
+            if point.generation == table.published_generation and point.version <= table.published_version
+        ]
 
     def changes(self, table: StreamTable, since: int) -> DataFrame:
         """Weighted rows of the versions after `since`, consolidated."""
-        self._check(table)
+        self.check(table)
         if not 0 <= since <= table.published_version:
             raise InvalidArgument(
                 f"stream table {table.full_name.short} has no version {since}",
@@ -42,7 +78,7 @@ class Reading:
         assert table.output_schema is not None
         return [f["name"] for f in table.output_schema["fields"]]
 
-    def _check(self, table: StreamTable) -> None:
+    def check(self, table: StreamTable) -> None:
         if not table.is_populated:
             raise StreamTableNotPopulated(
                 f"stream table {table.full_name.short} has not been loaded yet", hint="refresh it first"

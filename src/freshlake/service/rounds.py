@@ -1,13 +1,13 @@
-"""Rounds: several refreshes that read one point in time, upstreams first."""
+"""Rounds: several refreshes that read one point in time, upstreams first; groups are published as one."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 import shutil
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 
 from freshlake.catalog.enums import Action, RefreshMode, Status
 from freshlake.catalog.records import Dependency, StreamTable
@@ -18,15 +18,43 @@ from freshlake.refresh.edges import graph
 from freshlake.refresh.engine import Engine, Pins
 from freshlake.refresh.folding import fold_if_due, oldest_fold
 from freshlake.refresh.result import FoldResult, RefreshResult
+from freshlake.refresh.terms import Terms
+from freshlake.schedule.graph import Graph
+from freshlake.schedule.state import Consistency
+from freshlake.schedule.units import Groups, groups_of
 from freshlake.service.names import Names
+from freshlake.sources.protocol import Position
 
 _log = logging.getLogger("freshlake")
+
+RESTING = (Status.SUSPENDED, Status.ERROR)
+"""Tables in these states are not refreshed unless a person asks for it; a group is published without them."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """One point in time: the heads of plain sources, taken once."""
+
+    pins: Pins
+    at: datetime | None
+    """None: the moment at which a refresh begins."""
+
+
+@dataclass
+class Outcome:
+    """What became of each table of a unit, in order."""
+
+    results: list[RefreshResult] = field(default_factory=list)
+    failed: dict[str, FreshlakeError] = field(default_factory=dict)
+    published: bool = True
 
 
 @dataclass
 class Rounds:
     engine: Engine
     names: Names
+
+    # What a person asks for ------------------------------------------------------------------------------------------
 
     def refresh(self, table: StreamTable, requested: RefreshMode | None) -> RefreshResult:
         """One table and what it reads; only the table itself takes the requested mode."""
@@ -35,75 +63,160 @@ class Rounds:
                 f"stream table {table.full_name.short} is suspended", hint=f'fl.resume("{table.full_name.short}")'
             )
         if not self.engine.catalog.reads_stream_tables(table.id):
-            return self._one(table, {}, requested)
-        pins = self.prepare(table, self.engine.catalog.dependencies(table.id))
-        return self._one(self.engine.catalog.get_by_id(table.id), pins, requested)
+            return self._raising(self.run([table], Round({}, self.engine.clock.now()), {table.id: requested}))
+        return self._with_upstreams(table, self.engine.catalog.dependencies(table.id), requested)
 
-    def prepare(self, table: StreamTable, edges: Sequence[Dependency]) -> Pins:
-        """Bring the stream tables that these edges lead to up to date; returns the heads that all of them have read.
-
-        One that is suspended is left as it is.
-        """
-        reads = [edge.source_name for edge in edges if edge.stream_table_id is not None]
-        if not reads:
-            return {}
-        name = str(table.full_name)
-        known = graph(self.engine.catalog).with_table(name, reads)
-        found = map(self.engine.catalog.find, known.order(known.upstream(name)))
-        chain = [upstream for upstream in found if upstream is not None]
-        pins = self._pin([*edges, *(e for t in chain for e in self.engine.catalog.dependencies(t.id))])
+    def _with_upstreams(
+        self, table: StreamTable, edges: Sequence[Dependency], requested: RefreshMode | None
+    ) -> RefreshResult:
+        known, chain, moment = self._upstreams(table, edges)
+        together = self.group(known, str(table.full_name))
         for upstream in chain:
-            if upstream.status is not Status.SUSPENDED:
-                self._one(self.engine.catalog.get_by_id(upstream.id), pins, None)
-        return pins
+            if str(upstream.full_name) not in together:
+                self._raising(self.run([upstream], moment))
+        members = [t for t in chain if str(t.full_name) in together]
+        return self._raising(self.run([*members, table], moment, {table.id: requested}))
+
+    def prepare(self, table: StreamTable, edges: Sequence[Dependency]) -> Round:
+        """Bring the stream tables that these edges lead to up to date; returns the moment that they have read."""
+        if all(edge.stream_table_id is None for edge in edges):
+            return Round({}, self.engine.clock.now())
+        _, chain, moment = self._upstreams(table, edges)
+        for upstream in chain:
+            self._raising(self.run([upstream], moment))
+        return moment
+
+    def _upstreams(self, table: StreamTable, edges: Sequence[Dependency]) -> tuple[Graph, list[StreamTable], Round]:
+        """The stream tables that these edges lead to, in order, but for suspended ones, which are left as they are."""
+        name = str(table.full_name)
+        reads = [edge.source_name for edge in edges if edge.stream_table_id is not None]
+        known = graph(self.engine.catalog).with_table(name, reads)
+        found = [t for t in map(self.engine.catalog.find, known.order(known.upstream(name))) if t is not None]
+        moment = self.begin([*edges, *(e for t in found for e in self.engine.catalog.dependencies(t.id))])
+        return known, [t for t in found if t.status is not Status.SUSPENDED], moment
 
     def refresh_all(self) -> list[RefreshResult]:
         """Every table that is not suspended; one that fails does not stop tables that do not read it."""
-        pins = self._pin(e for edges in self.engine.catalog.all_dependencies().values() for e in edges)
+        moment = self.begin(e for edges in self.engine.catalog.all_dependencies().values() for e in edges)
         known = graph(self.engine.catalog)
+        by_name = {str(t.full_name): t for t in self.engine.catalog.stream_tables()}
+        results: dict[str, RefreshResult] = {}
         failed: set[str] = set()
-        results = []
-        for name in known.order():
-            table = self.engine.catalog.find(name)
-            if table is None:
-                continue
-            if table.status is Status.SUSPENDED:
-                results.append(self._skipped(table, "suspended"))
-                continue
-            if blockers := known.upstream(name) & failed:
-                results.append(self._skipped(table, "upstream-failed", ", ".join(sorted(blockers))))
-                continue
-            try:
-                results.append(self._one(table, pins, None))
-            except FreshlakeError as error:
-                failed.add(name)
-                results.append(self._skipped(table, error.code, error.message))
-        return results
+        for unit in self.units(known):
+            ready = []
+            for table in (by_name[name] for name in unit if name in by_name):
+                name = str(table.full_name)
+                if table.status is Status.SUSPENDED:
+                    results[name] = self.skipped(table, "suspended")
+                elif blockers := known.upstream(name) & failed:
+                    results[name] = self.skipped(table, "upstream-failed", ", ".join(sorted(blockers)))
+                else:
+                    ready.append(table)
+            outcome = self.run(ready, moment)
+            results |= {result.table: result for result in outcome.results}
+            failed |= set(outcome.failed)
+        return [results[name] for name in known.order() if name in results]
 
-    def _skipped(self, table: StreamTable, reason: str, detail: str | None = None) -> RefreshResult:
-        self.engine.catalog.skip_refresh(table.id, reason)
-        return RefreshResult(
-            str(table.full_name), Action.SKIPPED, reason, 0, 0, 0.0, dict(table.frontier or {}), table.version, detail
-        )
+    def _raising(self, outcome: Outcome) -> RefreshResult:
+        for error in outcome.failed.values():
+            raise error
+        return outcome.results[-1]
 
-    def _pin(self, edges: Iterable[Dependency]) -> Pins:
+    # Groups ----------------------------------------------------------------------------------------------------------
+
+    def groups(self, known: Graph) -> Groups:
+        """Tables that are published together: those of atomic diamonds, and those that users declared."""
+        tables = self.engine.catalog.stream_tables()
+        loose = [str(t.full_name) for t in tables if t.diamond_consistency != Consistency.ATOMIC]
+        declared = [frozenset(map(str, group.members)) for group in self.engine.catalog.groups()]
+        return groups_of(known, loose=loose, declared=declared)
+
+    def group(self, known: Graph, name: str) -> tuple[str, ...]:
+        """The tables that are published with one, itself among them."""
+        group = self.groups(known).of.get(name)
+        return (name,) if group is None else group.tables
+
+    def units(self, known: Graph) -> list[tuple[str, ...]]:
+        """All tables, those of a group side by side, upstreams before what reads them."""
+        of = self.groups(known).of
+        waiting = list(dict.fromkeys(of[name].tables if name in of else (name,) for name in known.order()))
+        done: set[str] = set()
+        ordered = []
+        while waiting:
+            unit = next(u for u in waiting if all(known.upstream(member) <= done | set(u) for member in u))
+            waiting.remove(unit)
+            ordered.append(unit)
+            done |= set(unit)
+        return ordered
+
+    # Running ---------------------------------------------------------------------------------------------------------
+
+    def begin(self, edges: Iterable[Dependency]) -> Round:
         """The heads of all plain sources, taken once; a source that is gone is reported by the table that reads it."""
+        at = self.engine.clock.now()
         pins = {}
         for edge in edges:
             if edge.stream_table_id is None and edge.source_key not in pins:
                 with contextlib.suppress(FreshlakeError):
                     pins[edge.source_key] = self.engine.source(edge).head()
-        return pins
+        return Round(pins, at)
 
-    def _one(self, table: StreamTable, pins: Pins, requested: RefreshMode | None) -> RefreshResult:
-        result = self.engine.refresh(table, pins, requested)
-        if result.action is Action.NO_DATA:
+    def run(
+        self,
+        tables: Sequence[StreamTable],
+        moment: Round,
+        requested: Mapping[int, RefreshMode | None] | None = None,
+        *,
+        retries: bool = False,
+    ) -> Outcome:
+        """Refresh tables one after the other, upstreams first, and publish them at once; none if one of them failed.
+
+        A table that reads a failed one is left out; the others are committed, and the next round goes on from there.
+        """
+        outcome = Outcome(published=True)
+        pins, together, before = dict(moment.pins), len(tables) > 1, {t.id: t for t in tables}
+        terms = Terms(moment.at, publish=not together, retries=retries)
+        for table in tables:
+            if blockers := self._blockers(table, outcome.failed):
+                outcome.results.append(self.skipped(table, "upstream-failed", ", ".join(blockers)))
+                outcome.failed[str(table.full_name)] = outcome.failed[blockers[0]]
+                continue
+            try:
+                current = self.engine.catalog.get_by_id(table.id)
+                mode = (requested or {}).get(table.id)
+                result = self.engine.refresh(current, pins, mode, terms)
+            except FreshlakeError as error:
+                outcome.failed[str(table.full_name)] = error
+                outcome.results.append(_not_done(table, error.code, error.message))
+                continue
+            outcome.results.append(result)
+            pins[table.source_key] = committed(self.engine.catalog.get_by_id(table.id))
+        if outcome.failed and together:
+            outcome.published = False
+            return outcome
+        if together:
+            self.engine.reached("publish")
+            self.engine.catalog.publish([t.id for t in tables])
+        outcome.results = [self._after(before, result) for result in outcome.results]
+        return outcome
+
+    def _blockers(self, table: StreamTable, failed: Mapping[str, FreshlakeError]) -> list[str]:
+        reads = {e.source_name for e in self.engine.catalog.dependencies(table.id) if e.stream_table_id is not None}
+        return sorted(reads & set(failed))
+
+    def _after(self, before: Mapping[int, StreamTable], result: RefreshResult) -> RefreshResult:
+        """What follows once readers see a result: its name in Spark's catalog, and a fold if it is due."""
+        if result.action in (Action.NO_DATA, Action.SKIPPED):
             return result
-        after = self.engine.catalog.get_by_id(table.id)
-        if result.action is Action.REINITIALIZE or not table.is_populated:
+        after = self.engine.catalog.get(result.table)
+        if result.action is Action.REINITIALIZE or not before[after.id].is_populated:
             self.names.show(after)
         folded = self._fold(after)
         return replace(result, fold=folded) if folded else result
+
+    def skipped(self, table: StreamTable, reason: str, detail: str | None = None) -> RefreshResult:
+        self.engine.catalog.skip_refresh(table.id, reason)
+        return _not_done(table, reason, detail)
 
     def _fold(self, table: StreamTable) -> FoldResult | None:
         """The refresh before it is committed whatever becomes of the fold, which is due again after the next one."""
@@ -123,6 +236,10 @@ class Rounds:
         for node_id, node in stored_nodes(engine, table, engine.compiled(table)).items():
             assert node.fold is not None
             oldest = oldest_fold(engine, table) if node_id == ROOT else node.fold.folded_version
+            # first the way to what is removed, so that no reader sets out for it
+            engine.catalog.prune_folds(table.id, generation=table.generation, oldest_read=oldest, node=node_id)
+            if node_id == ROOT:
+                engine.catalog.prune_points(table.id, generation=table.generation, before=oldest)
             kept = [fold.base_version for fold in folds if fold.node == node_id and fold.folded_version >= oldest]
             removed += node.table.vacuum(kept, engine.settings.reader_min_age_seconds)
         return removed + self._drop_generations(table)
@@ -142,3 +259,13 @@ class Rounds:
             shutil.rmtree(folder, ignore_errors=True)
             engine.catalog.forget_generations(table.id, before=generation + 1)
         return removed
+
+
+def _not_done(table: StreamTable, reason: str, detail: str | None) -> RefreshResult:
+    frontier = dict(table.frontier or {})
+    return RefreshResult(str(table.full_name), Action.SKIPPED, reason, 0, 0, 0.0, frontier, table.version, detail)
+
+
+def committed(table: StreamTable) -> Position:
+    """Where a table stands, whether readers see it yet or not."""
+    return Position(f"{table.source_key}:{table.generation}", table.version, "")

@@ -24,15 +24,16 @@ from freshlake.refresh import commit
 from freshlake.refresh.choose import Decision
 from freshlake.refresh.definition import Builder, Definition, definition_of
 from freshlake.refresh.edges import check_acyclic, edges_of, graph
-from freshlake.refresh.engine import Engine, Pins, require_differential
+from freshlake.refresh.engine import Engine, require_differential
 from freshlake.refresh.recover import Heartbeat, adopt
 from freshlake.refresh.spark_errors import translated
+from freshlake.refresh.terms import Terms
 from freshlake.refresh.worker import pinned_settings
 from freshlake.schedule.graph import Graph
 from freshlake.service.definitions import define_in
 from freshlake.service.names import Names
 from freshlake.service.options import DEFAULTS, checked, partition_columns
-from freshlake.service.rounds import Rounds
+from freshlake.service.rounds import Round, Rounds
 from freshlake.storage.table import ChangeLogged
 
 _log = logging.getLogger("freshlake")
@@ -90,8 +91,8 @@ class Tables:
 
     def _populate(self, table: StreamTable, edges: Sequence[Dependency]) -> None:
         """Load it from stream tables that are up to date, all at one point in time."""
-        pins = self.rounds.prepare(table, edges)
-        self.engine.refresh(self.engine.catalog.get_by_id(table.id), pins)
+        moment = self.rounds.prepare(table, edges)
+        self.engine.refresh(self.engine.catalog.get_by_id(table.id), moment.pins, None, Terms(moment.at))
         self.names.show(self.engine.catalog.get_by_id(table.id))
 
     def _checked(self, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,16 +148,16 @@ class Tables:
         compiled, edges = self._feasible(table.full_name, definition, settings, mode)
         fields["partition_by"] = partition_columns(fields.get("partition_by", table.partition_by), compiled)
         self._warn(table.full_name, definition)
-        pins: Pins = {}
+        moment = Round({}, None)
         if any(edge.stream_table_id is not None for edge in edges):
-            pins = self.rounds.prepare(table, edges)
+            moment = self.rounds.prepare(table, edges)
             # an upstream that was rebuilt may give the query another meaning
             compiled, edges = self._feasible(table.full_name, definition, settings, mode)
         self._warn_of_types(table, compiled)
         fields |= commit.meaning(compiled, settings)
         if query is None:
-            return self._rebuild(table, definition, compiled, edges, pins, fields, "partitions-altered")
-        return self._rebuild(table, definition, compiled, edges, pins, fields | _columns(definition), "query-altered")
+            return self._rebuild(table, definition, compiled, edges, moment, fields, "partitions-altered")
+        return self._rebuild(table, definition, compiled, edges, moment, fields | _columns(definition), "query-altered")
 
     def _warn_of_types(self, table: StreamTable, compiled: CompiledQuery) -> None:
         before = {field["name"]: field["type"] for field in (table.output_schema or {}).get("fields", ())}
@@ -194,7 +195,7 @@ class Tables:
         definition: Definition,
         compiled: CompiledQuery,
         edges: tuple[Dependency, ...],
-        pins: Pins,
+        moment: Round,
         changes: Mapping[str, Any],
         reason: str,
     ) -> StreamTable:
@@ -205,7 +206,7 @@ class Tables:
                 current = adopt(engine, engine.catalog.get_by_id(table.id), lease)
                 refresh = engine.catalog.begin_refresh(lease)
                 sources = {e.source_key: engine.source(e) for e in edges}
-                spans = commit.spans(replace(current, frontier=None), sources, engine.heads(edges, pins))
+                spans = commit.spans(replace(current, frontier=None), sources, engine.heads(edges, moment.pins))
                 decision = Decision(Action.REINITIALIZE, reason, None, {"sources": {}})
                 work = commit.Work(
                     engine,
@@ -219,6 +220,7 @@ class Tables:
                     engine.reached,
                     changes,
                     edges,
+                    Terms(moment.at),
                 )
                 try:
                     with translated():

@@ -1,0 +1,27 @@
+"""How one refresh fits into the round that it is part of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True)
+class Terms:
+    """`at` is the moment of which the sources are read: that at which the round pinned their heads, or now.
+
+    Without `publish` readers do not see the result until its group is published. With `retries` a failure that may
+    pass is tried again later, and counted only when that did not help.
+    """
+
+    at: datetime | None = None
+    publish: bool = True
+    retries: bool = False
+
+    def not_before(self, known: datetime | None) -> datetime:
+        """The data timestamp of a refresh: time does not go back for a table that others have brought further."""
+        assert self.at is not None
+        return self.at if known is None else max(self.at, known)
+
+
+DEFAULT_TERMS = Terms()
