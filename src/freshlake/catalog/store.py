@@ -6,6 +6,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
+from freshlake.catalog.alerts import AlertLog
 from freshlake.catalog.commits import Commits
 from freshlake.catalog.dependencies import Dependencies
 from freshlake.catalog.folds import Folds
@@ -19,7 +20,7 @@ from freshlake.catalog.stream_tables import StreamTables
 from freshlake.clock import Clock, SystemClock
 
 
-class Catalog(StreamTables, Dependencies, Leases, History, Commits, Folds, Registry, Groups):
+class Catalog(StreamTables, Dependencies, Leases, History, Commits, Folds, Registry, Groups, AlertLog):
     """One lake's catalog; all errors are Freshlake errors."""
 
     def __init__(self, engine: Engine, clock: Clock, lake_id: str, owner: str) -> None:
