@@ -11,6 +11,7 @@ import pytest
 import typer.main
 
 from freshlake import lake
+from freshlake.alerts import Alert
 from freshlake.cli.app import app
 from freshlake.compiler.explain import Explanation
 from freshlake.compiler.rules import JOINS, RULES, STORED
@@ -29,6 +30,7 @@ FORMS_OF_AGGREGATE = {"distinct", "having", "nested_aggregates"}
 FORMS_OF_JOIN = {"current_time", "right_join"}
 WITH_PAGES = (*RULES.values(), *JOINS.values(), *STORED.values())
 RECORDS = (
+    Alert,
     RefreshResult,
     FoldResult,
     Verification,

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from freshlake.clock import Clock
 
-_log = logging.getLogger("freshlake.alerts")
+_log = logging.getLogger("freshlake")
 PAUSE = timedelta(minutes=1)
 
 

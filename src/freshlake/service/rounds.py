@@ -18,6 +18,7 @@ from freshlake.refresh.edges import graph
 from freshlake.refresh.engine import Engine, Pins
 from freshlake.refresh.folding import fold_if_due, oldest_fold
 from freshlake.refresh.result import FoldResult, RefreshResult
+from freshlake.service.announce import Announcer
 from freshlake.service.names import Names
 
 _log = logging.getLogger("freshlake")
@@ -27,6 +28,7 @@ _log = logging.getLogger("freshlake")
 class Rounds:
     engine: Engine
     names: Names
+    announcer: Announcer
 
     def refresh(self, table: StreamTable, requested: RefreshMode | None) -> RefreshResult:
         """One table and what it reads; only the table itself takes the requested mode."""
@@ -96,7 +98,7 @@ class Rounds:
         return pins
 
     def _one(self, table: StreamTable, pins: Pins, requested: RefreshMode | None) -> RefreshResult:
-        result = self.engine.refresh(table, pins, requested)
+        result = self.announcer.refresh(table, pins, requested)
         if result.action is Action.NO_DATA:
             return result
         after = self.engine.catalog.get_by_id(table.id)
