@@ -24,8 +24,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.fixture(autouse=True)
 def heard() -> None:
     """Warnings reach the tests that wait for them, whatever libraries and earlier tests did to loggers."""
-    logger = logging.getLogger("freshlake")
-    logger.disabled, logger.propagate = False, True
+    for name in ("freshlake", *logging.root.manager.loggerDict):
+        if name.split(".")[0] == "freshlake":
+            logger = logging.getLogger(name)
+            logger.disabled, logger.propagate = False, True
     logging.disable(logging.NOTSET)
 
 

@@ -6,8 +6,9 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
+from urllib.parse import urlsplit
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
@@ -17,6 +18,26 @@ SETTINGS_FILE = "freshlake.toml"
 ENVIRONMENT_PREFIX = "FRESHLAKE_"
 
 _MIB = 1024 * 1024
+
+
+def addresses(text: str) -> tuple[str, ...]:
+    """The URLs in a comma-separated list; raises ValueError for what is not an http or https address."""
+    found = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not all(map(_is_address, found)):
+        raise ValueError("not an address")
+    return found
+
+
+def _is_address(url: str) -> bool:
+    if not (url.isascii() and url.isprintable()) or " " in url:
+        return False
+    parts = urlsplit(url)
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.username is None and parts.port != 0
+
+
+def _addresses(text: str) -> str:
+    addresses(text)
+    return text
 
 
 class Settings(BaseSettings):
@@ -73,6 +94,17 @@ class Settings(BaseSettings):
     reader_min_age_seconds: Annotated[
         int, Field(ge=0, le=604_800, description="Files younger than this are kept for running readers.")
     ] = 3_600
+    alert_webhooks: Annotated[
+        str,
+        AfterValidator(_addresses),
+        Field(
+            description="URLs that every alert is posted to as JSON.",
+            json_schema_extra={"allowed": "a comma-separated list of http:// and https:// URLs without user name"},
+        ),
+    ] = ""
+    alert_retention_days: Annotated[
+        int, Field(ge=1, le=3_650, description="How long alerts are kept in the catalog.")
+    ] = 30
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], Field(description="Least severe message that is logged.")
     ] = "info"
@@ -112,6 +144,11 @@ def allowed(name: str) -> str:
     return _allowed(Settings.model_fields[name])
 
 
+def shown_default(name: str) -> str:
+    """The default of a setting; an empty text with quotes, since one would not see it."""
+    return str(Settings.model_fields[name].default) or '""'
+
+
 def _from_file(lake: Path | str | None) -> dict[str, Any]:
     path = Path(lake) / SETTINGS_FILE if lake is not None else None
     if path is None or not path.is_file():
@@ -135,7 +172,7 @@ def _invalid(error: ValidationError, values: Mapping[str, Any], origins: Mapping
     return InvalidSetting(
         f"setting {name} has the value {values[name]!r} in {origin}",
         detail=f"allowed is {allowed(name)}",
-        hint=f"correct it, or remove it to use the default {Settings.model_fields[name].default}",
+        hint=f"correct it, or remove it to use the default {shown_default(name)}",
     )
 
 
@@ -145,6 +182,8 @@ def _allowed(field: FieldInfo) -> str:
         return "one of " + ", ".join(get_args(annotation))
     if annotation is bool:
         return "true or false"
+    if isinstance(field.json_schema_extra, dict):
+        return str(field.json_schema_extra["allowed"])
     low = next(part.ge for part in field.metadata if hasattr(part, "ge"))
     high = next(part.le for part in field.metadata if hasattr(part, "le"))
     kind = "a whole number" if annotation is int else "a number"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,14 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
 from freshlake import session
+from freshlake.alerts import Alert, Alerts, Callback, Event, Subscription
 from freshlake.catalog.enums import RefreshMode, Status
 from freshlake.catalog.names import TableName
 from freshlake.catalog.records import RefreshGroup, StreamTable
 from freshlake.catalog.store import Catalog
 from freshlake.clock import Clock, SystemClock
 from freshlake.compiler.explain import Explanation
-from freshlake.config import Settings
+from freshlake.config import Settings, addresses
 from freshlake.errors import InvalidArgument, NotFound
 from freshlake.refresh.definition import Builder
 from freshlake.refresh.engine import Engine, Pins
@@ -27,6 +28,7 @@ from freshlake.refresh.layout import Layout
 from freshlake.refresh.result import FoldResult, RefreshResult, Verification
 from freshlake.refresh.verify import verify
 from freshlake.service import statements
+from freshlake.service.announce import Announcer
 from freshlake.service.health import Health
 from freshlake.service.names import Names
 from freshlake.service.options import refuse_later
@@ -86,14 +88,17 @@ class Freshlake:
         self._given = settings
         self._names = Names(engine.spark, engine.catalog, engine.layout, embedded)
         engine.resolve = self._names.ensure
-        self._rounds = Rounds(engine, self._names)
-        self._tables = Tables(engine, self._names, self._rounds)
+        webhooks, days = addresses(engine.settings.alert_webhooks), engine.settings.alert_retention_days
+        self._alerts = Alerts(engine.catalog, engine.clock, webhooks=webhooks, retention_days=days)
+        self._announcer = Announcer(engine, self._alerts)
+        self._rounds = Rounds(engine, self._names, self._announcer)
+        self._tables = Tables(engine, self._names, self._rounds, self._announcer)
         self._reading = Reading(engine)
         self._snapshots = Snapshots(engine, self._reading, self._name)
         self._sql = Sql(engine, self._names, self._reading.state)
         self._report = Report(self._tables)
         self._health = Health(engine)
-        self._scheduler = Scheduler(engine, self._rounds)
+        self._scheduler = Scheduler(engine, self._rounds, self._alerts)
         engine.catalog.fail_interrupted()
         self._names.ensure(None)
 
@@ -248,8 +253,11 @@ class Freshlake:
 
     def verify(self, name: str) -> Verification:
         """Recompute the query at the table's frontier and compare both ways."""
+        table = self._engine.catalog.get(self._name(name))
         with self._quietly():
-            return verify(self._engine, self._engine.catalog.get(self._name(name)))
+            found = verify(self._engine, table)
+        self._announcer.verified(table, found)
+        return found
 
     # Reading ---------------------------------------------------------------------------------------------------------
 
@@ -300,6 +308,16 @@ class Freshlake:
         """What a person should act on, worst first; an empty list means healthy. No Spark job is run."""
         return self._health.findings()
 
+    def alerts(self, limit: int = 50, event: str | None = None, table: str | None = None) -> list[Alert]:
+        """Alerts that were sent, newest first."""
+        word = Event.parse(event) if event else None
+        name = self._name(table).short if table else None
+        return [Alert.of(record) for record in self._engine.catalog.alerts(limit, event=word, table=name)]
+
+    def on_alert(self, callback: Callback, events: Iterable[str] | str | None = None) -> Subscription:
+        """Call a function with every alert, or with those of some events, until the handle's `remove()`."""
+        return self._alerts.subscribe(callback, events)
+
     def dependency_tree(self) -> list[TreeLine]:
         return self._report.tree()
 
@@ -335,8 +353,9 @@ class Freshlake:
         return list(self._engine.catalog.groups())
 
     def close(self) -> None:
-        """Stop the scheduler and close the catalog; Spark goes on, since a process has only one."""
+        """Stop the scheduler, wait a moment for webhooks, and close the catalog; Spark goes on."""
         self._scheduler.stop()
+        self._alerts.close()
         self._engine.catalog.close()
 
     def __enter__(self) -> Freshlake:

@@ -11,10 +11,11 @@ import pytest
 import typer.main
 
 from freshlake import lake
+from freshlake.alerts import Alert
 from freshlake.cli.app import app
 from freshlake.compiler.explain import Explanation
 from freshlake.compiler.rules import JOINS, RULES, STORED
-from freshlake.config import Settings, allowed
+from freshlake.config import Settings, allowed, shown_default
 from freshlake.refresh import choose
 from freshlake.refresh.result import FoldResult, RefreshResult, Verification
 from freshlake.service import rounds
@@ -29,6 +30,7 @@ FORMS_OF_AGGREGATE = {"distinct", "having", "nested_aggregates"}
 FORMS_OF_JOIN = {"current_time", "right_join"}
 WITH_PAGES = (*RULES.values(), *JOINS.values(), *STORED.values())
 RECORDS = (
+    Alert,
     RefreshResult,
     FoldResult,
     Verification,
@@ -125,7 +127,7 @@ def test_a_setting_is_described_with_its_default_and_range(name: str) -> None:
     section = sections(text("reference", "settings.md"))[name]
     field = Settings.model_fields[name]
     assert field.description in section
-    assert f"Default `{field.default}`; {allowed(name)}." in " ".join(section.split())
+    assert f"Default `{shown_default(name)}`; {allowed(name)}." in " ".join(section.split())
 
 
 def test_no_setting_is_described_that_does_not_exist() -> None:

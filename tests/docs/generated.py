@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Iterator
 
+from freshlake.alerts import EVENTS
 from freshlake.compiler.aggregate_functions import FUNCTIONS, NO_AGGREGATES
 from tests.docs.markdown import DOCS
 from tests.integration.type_cases import KEYS, REFUSED
@@ -51,8 +53,19 @@ def types() -> Iterator[str]:
         yield f"| `{kind}` | inside a query | inside a query | {NOTES[kind]} |"
 
 
+def events() -> Iterator[str]:
+    yield "| event | level | sent when | payload |"
+    yield "|---|---|---|---|"
+    for event, described in EVENTS.items():
+        level = logging.getLevelName(described.level)
+        lasting = " (once, until it has ended)" if described.condition else ""
+        payload = "; ".join(f"`{name}`: {meaning}" for name, meaning in described.payload.items())
+        yield f"| `{event}` | {level} | {described.when}{lasting} | {payload} |"
+
+
 TABLES: dict[str, Callable[[], Iterator[str]]] = {
     "reference/aggregates.md": aggregates,
+    "reference/alerts.md": events,
     "reference/types.md": types,
 }
 """Page → the lines of its last section, which is a table."""

@@ -14,6 +14,7 @@ from tests.docs.markdown import DOCS
 from tests.docs.running import run
 
 GUIDES = (
+    "alerts",
     "choose-a-mode",
     "postgres-dialect",
     "reading-the-base-from-other-engines",

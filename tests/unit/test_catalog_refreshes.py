@@ -300,6 +300,15 @@ def test_no_data_is_not_recorded_when_the_table_moved_meanwhile(
     assert len(catalog.history(table.id)) == 1
 
 
+@pytest.mark.parametrize(("status", "after"), [(Status.ERROR, Status.ACTIVE), (Status.SUSPENDED, Status.SUSPENDED)])
+def test_no_data_ends_an_error_but_no_suspension(
+    catalog: Catalog, table: StreamTable, status: Status, after: Status
+) -> None:
+    seen = catalog.update(table.id, status=status, consecutive_errors=3)
+    assert catalog.record_no_data(seen, frontier={}, data_timestamp=NOW) is not None
+    assert (catalog.get("revenue").status, catalog.get("revenue").consecutive_errors) == (after, 0)
+
+
 def test_no_data_waits_for_a_running_refresh(catalog: Catalog, table: StreamTable, clock: ManualClock) -> None:
     lease = catalog.acquire_lease(table.id, 60)
     with pytest.raises(RefreshInProgress):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import freshlake
+from freshlake.alerts import Alert, Event
 from freshlake.catalog.enums import Action, RefreshMode
 from freshlake.cli import main
 from freshlake.errors import NotFound, UnsupportedLimit
@@ -126,6 +128,7 @@ def test_json_has_every_field(lake: Double, capsys: pytest.CaptureFixture[str]) 
         ("alter", "a"),
         ("create", "a", "SELECT 1", "--mode", "sometimes"),
         ("history", "a", "--limit", "0"),
+        ("alerts", "--limit", "0"),
         ("no-such-command",),
     ],
 )
@@ -145,6 +148,19 @@ def test_verify_exits_with_3_on_a_difference(lake: Double, capsys: pytest.Captur
 def test_verify_exits_with_0_when_all_is_equal(lake: Double) -> None:
     assert run("verify", "--all") == 0
     assert lake.asked == ["status", "verify", "verify"]
+
+
+def test_alerts_are_shown_and_asked_for_by_event_and_table(lake: Double, capsys: pytest.CaptureFixture[str]) -> None:
+    at = datetime(2026, 5, 1, tzinfo=UTC)
+    lake.answers["alerts"] = [Alert(Event.RESUMED, at, "revenue", {"by": "request"}, 7)]
+    assert run("alerts", "--event", "resumed", "--table", "revenue", "--limit", "3") == 0
+    assert lake.calls == [("alerts", (3, "resumed", "revenue"), {})]
+    printed = capsys.readouterr().out
+    for shown in ("2026-", "resumed", "revenue", '{"by": "request"}'):
+        assert shown in printed
+    assert run("alerts", "--json") == 0
+    (record,) = json.loads(capsys.readouterr().out)
+    assert (record["id"], record["event"], record["payload"]) == (7, "resumed", {"by": "request"})
 
 
 def test_health_exits_with_1_only_on_an_error(lake: Double, capsys: pytest.CaptureFixture[str]) -> None:

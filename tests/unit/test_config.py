@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from freshlake.config import Settings, allowed
+from freshlake.config import Settings, addresses, allowed
 from freshlake.errors import InvalidSetting
+
+URLS = "a comma-separated list of http:// and https:// URLs without user name"
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +50,8 @@ def test_settings_do_not_change() -> None:
 @pytest.mark.parametrize("name", sorted(Settings.model_fields))
 def test_every_setting_is_described_and_has_a_range(name: str) -> None:
     assert Settings.model_fields[name].description
-    assert allowed(name).startswith(("a whole number from", "a number from", "one of", "true or false"))
+    words = ("a whole number from", "a number from", "one of", "true or false", "a comma-separated list")
+    assert allowed(name).startswith(words)
 
 
 @pytest.mark.parametrize(
@@ -58,6 +61,8 @@ def test_every_setting_is_described_and_has_a_range(name: str) -> None:
         ("max_consecutive_errors", [1, 100]),
         ("differential_max_change_ratio", [0, 0.0, 1, "0.5"]),
         ("log_level", ["debug", "error"]),
+        ("alert_retention_days", [1, 3_650]),
+        ("alert_webhooks", ["", " ", "http://127.0.0.1:8080/hook", "https://a.example/x?y=1, http://[::1]:80"]),
     ],
 )
 def test_the_whole_range_is_accepted(name: str, values: list[object]) -> None:
@@ -76,12 +81,28 @@ def test_the_whole_range_is_accepted(name: str, values: list[object]) -> None:
         ("differential_max_change_ratio", float("nan"), "a number from 0 to 1"),
         ("driver_result_bytes", 0, "a whole number from 1 to 2147483648"),
         ("log_level", "loud", "one of debug, info, warning, error"),
+        ("alert_retention_days", 0, "a whole number from 1 to 3650"),
+        ("alert_webhooks", "file:///etc/passwd", URLS),
+        ("alert_webhooks", "https://a.example, ftp://a.example", URLS),
+        ("alert_webhooks", "a.example/hook", URLS),
+        ("alert_webhooks", "http:///hook", URLS),
+        ("alert_webhooks", "http://me:secret@a.example", URLS),
+        ("alert_webhooks", "http://a.example:port", URLS),
+        ("alert_webhooks", "http://[::1", URLS),
+        ("alert_webhooks", "http://a.example/two words", URLS),
+        ("alert_webhooks", "http://a.example/\nx", URLS),
+        ("alert_webhooks", ["http://a.example"], URLS),
     ],
 )
 def test_a_value_out_of_range_is_refused_with_the_range(name: str, value: object, range_: str) -> None:
     with pytest.raises(InvalidSetting, match=name) as caught:
         Settings.load(None, {name: value})
     assert caught.value.detail == f"allowed is {range_}"
+
+
+def test_addresses_are_read_from_a_list() -> None:
+    assert addresses(" http://a.example , ,https://b.example/x ") == ("http://a.example", "https://b.example/x")
+    assert addresses("") == ()
 
 
 def test_the_error_says_where_the_value_comes_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from freshlake.catalog.history import new_refresh_id
 from freshlake.catalog.names import DEFAULT_SCHEMA, TableName
 from freshlake.catalog.owner import Owner
 from freshlake.catalog.records import (
+    AlertRecord,
     Commit,
     Consumer,
     Dependency,
@@ -34,6 +35,7 @@ from freshlake.catalog.store import Catalog
 __all__ = [
     "DEFAULT_SCHEMA",
     "Action",
+    "AlertRecord",
     "Catalog",
     "Commit",
     "Consumer",

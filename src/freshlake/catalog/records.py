@@ -327,6 +327,17 @@ class StatePoint:
     at: datetime
 
 
+@dataclass(frozen=True)
+class AlertRecord:
+    """An alert that was sent; `event` is the word of an event, `stream_table` the name of what it is about."""
+
+    id: int
+    at: datetime
+    event: str
+    stream_table: str | None
+    payload: Json
+
+
 def stream_table_key(stream_table_id: int) -> str:
     """The source key of a stream table; it never collides with the key of a plain table."""
     return f"st:{stream_table_id}"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
+from freshlake.catalog.alerts import AlertLog
 from freshlake.catalog.commits import Commits
 from freshlake.catalog.daemons import Daemons
 from freshlake.catalog.dependencies import Dependencies
@@ -24,7 +25,19 @@ from freshlake.clock import Clock, SystemClock
 
 
 class Catalog(
-    StreamTables, Dependencies, Leases, History, Commits, Folds, Points, Registry, Groups, Watching, Daemons, Idle
+    StreamTables,
+    Dependencies,
+    Leases,
+    History,
+    Commits,
+    Folds,
+    Points,
+    Registry,
+    Groups,
+    Watching,
+    Daemons,
+    Idle,
+    AlertLog,
 ):
     """One lake's catalog; all errors are Freshlake errors."""
 

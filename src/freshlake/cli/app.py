@@ -12,7 +12,7 @@ import typer
 from freshlake.cli import daemon, define, looking, working
 from freshlake.cli.arguments import hoist
 from freshlake.cli.demonstrate import demo
-from freshlake.cli.failure import as_freshlake_error, silence_spark
+from freshlake.cli.failure import as_freshlake_error, silence_alerts, silence_spark
 from freshlake.cli.invocation import Invocation
 from freshlake.cli.terminal import Terminal
 from freshlake.version import VERSION
@@ -47,6 +47,7 @@ def options(
     """Stream tables on Spark and Delta Lake: query results that stay fresh. Global options may stand anywhere."""
     if not debug:
         silence_spark()
+        silence_alerts()
     context.obj = Invocation(lake, Terminal(as_json))
 
 
@@ -58,6 +59,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
         looking.status,
         looking.health,
         looking.history,
+        looking.alerts,
         looking.sources,
         looking.explain,
         looking.validate,

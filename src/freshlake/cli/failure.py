@@ -16,6 +16,13 @@ def silence_spark() -> None:
     logging.getLogger().addFilter(_not_from_py4j)
 
 
+def silence_alerts() -> None:
+    """Without a handler Python would write alerts to stderr, beside what the command shows of them itself."""
+    logger = logging.getLogger("freshlake.alerts")
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())
+
+
 def _not_from_py4j(record: logging.LogRecord) -> bool:
     return "py4j" not in record.pathname
 

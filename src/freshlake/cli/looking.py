@@ -1,4 +1,4 @@
-"""`status`, `health`, `history`, `sources`, `explain`, `validate`, `verify`: what there is, and whether it is right."""
+"""`status`, `health`, `history`, `alerts`, `sources`, `explain`, `validate`, `verify`: what there is, and how it is."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ HISTORY = (
     "error_code",
     "error",
 )
+ALERTS = ("at", "event", "table", "payload")
 SOURCES = ("stream_table", "source", "source_type", "position", "head", "pending", "problem", "columns_used")
 VERIFIED = ("table", "equal", "compared_rows", "missing", "unexpected", "not_compared")
 UNHEALTHY = 1
@@ -68,6 +69,18 @@ def history(
     run = invocation(context)
     with run.open() as fl:
         run.terminal.records(fl.history(name, limit=limit), HISTORY, f"{name} was never refreshed")
+
+
+def alerts(
+    context: typer.Context,
+    event: Annotated[str | None, typer.Option(help="Only alerts of this event.", show_default=False)] = None,
+    table: Annotated[str | None, typer.Option(help="Only alerts about this stream table.", show_default=False)] = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most this many alerts.")] = 50,
+) -> None:
+    """Show the alerts that were sent, newest first."""
+    run = invocation(context)
+    with run.open() as fl:
+        run.terminal.records(fl.alerts(limit, event, table), ALERTS, "no alerts")
 
 
 def sources(

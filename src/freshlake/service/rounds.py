@@ -22,6 +22,7 @@ from freshlake.refresh.terms import Terms
 from freshlake.schedule.graph import Graph
 from freshlake.schedule.state import Consistency
 from freshlake.schedule.units import Groups, groups_of
+from freshlake.service.announce import Announcer
 from freshlake.service.names import Names
 from freshlake.sources.protocol import Position
 
@@ -53,6 +54,7 @@ class Outcome:
 class Rounds:
     engine: Engine
     names: Names
+    announcer: Announcer
 
     # What a person asks for ------------------------------------------------------------------------------------------
 
@@ -184,7 +186,7 @@ class Rounds:
             try:
                 current = self.engine.catalog.get_by_id(table.id)
                 mode = (requested or {}).get(table.id)
-                result = self.engine.refresh(current, pins, mode, terms)
+                result = self.announcer.refresh(current, pins, mode, terms)
             except FreshlakeError as error:
                 outcome.failed[str(table.full_name)] = error
                 outcome.results.append(_not_done(table, error.code, error.message))

@@ -10,13 +10,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
 
+from freshlake.alerts import Alerts, Event
+from freshlake.catalog.names import TableName
 from freshlake.catalog.records import Dependency, StreamTable
 from freshlake.catalog.watching import Looked
 from freshlake.config import Settings
@@ -36,8 +37,6 @@ BLOWN = "blown"
 _REMEMBERED = 0.3
 """How much the newest refresh counts in what is typical."""
 
-Listener = Callable[[str, str, dict[str, Any]], None]
-
 
 @dataclass
 class _Batch:
@@ -53,9 +52,10 @@ class _Batch:
 class Scheduler:
     """One per process and lake; several processes may run one each, the leases of tables keep them apart."""
 
-    def __init__(self, engine: Engine, rounds: Rounds, told: Listener | None = None) -> None:
+    def __init__(self, engine: Engine, rounds: Rounds, alerts: Alerts) -> None:
         self._engine, self._rounds, self._idleness = engine, rounds, Idleness(engine)
-        self._told = told or (lambda event, table, payload: None)
+        self._alerts = alerts
+        self._raised: dict[Event, set[str]] = {Event.STALE_DATA: set(), Event.FALLING_BEHIND: set()}
         self._graph: tuple[int, Graph, dict[str, tuple[Dependency, ...]], tuple[frozenset[str], ...]] | None = None
         self._lock = threading.Condition()
         self._busy: set[str] = set()
@@ -175,10 +175,20 @@ class Scheduler:
                 table = self._engine.catalog.find(skipped.table)
                 if table is not None:
                     self._engine.catalog.skip_refresh(table.id, skipped.reason)
-        for event, late in (("stale_data", decided.stale), ("falling_behind", decided.falling_behind)):
-            for found in late:
-                payload = {"staleness_seconds": found.staleness_seconds, "schedule_seconds": found.schedule_seconds}
-                self._told(event, found.table, payload)
+        stale = {late.table: {"staleness_seconds": late.staleness_seconds} for late in decided.stale}
+        behind = {late.table: {"duration_ms": 1000 * self._typical[late.table]} for late in decided.falling_behind}
+        allowed = {late.table: late.schedule_seconds for late in (*decided.stale, *decided.falling_behind)}
+        for event, tables in ((Event.STALE_DATA, stale), (Event.FALLING_BEHIND, behind)):
+            told = {_short(t): {**payload, "schedule_seconds": allowed[t]} for t, payload in tables.items()}
+            self._conditions(event, told)
+
+    def _conditions(self, event: Event, now: Mapping[str, Mapping[str, float]]) -> None:
+        """Sent when it begins to hold for a table, and again only after it has ended."""
+        for table in self._raised[event] - now.keys():
+            self._alerts.clear_condition(event, table)
+        for table, payload in now.items():
+            self._alerts.raise_condition(event, table, dict(payload))
+        self._raised[event] = set(now)
 
     # Units -----------------------------------------------------------------------------------------------------------
 
@@ -246,9 +256,9 @@ class Scheduler:
         self._remember(outcome.results, time.perf_counter() - began)
         batch.failed |= set(outcome.failed)
         if outcome.failed and len(unit.tables) > 1:
-            error = next(iter(outcome.failed.values()))
-            payload = {"failed": sorted(outcome.failed), "error": error.message}
-            self._told("diamond_partial_failure", unit.tables[-1], payload)
+            failed = sorted(map(_short, outcome.failed))
+            told = {"members": [_short(name) for name in unit.tables], "failed": failed}
+            self._alerts.emit(Event.DIAMOND_PARTIAL_FAILURE, _short(unit.tables[-1]), **told)
         for result in outcome.results:
             self.results(result)
 
@@ -262,6 +272,10 @@ class Scheduler:
 def workers(settings: Settings) -> int:
     """How many refreshes run side by side."""
     return settings.max_concurrent_refreshes if settings.parallel_refresh_mode == "on" else 1
+
+
+def _short(name: str) -> str:
+    return TableName.parse(name).short
 
 
 @lru_cache(maxsize=10_000)

@@ -49,6 +49,8 @@ def _show(fl: Freshlake, statement: Any) -> Iterable[Any] | None:
             return fl.status()
         case s.ShowHealth():
             return fl.health()
+        case s.ShowAlerts():
+            return fl.alerts()
         case s.ShowHistory(name):
             return fl.history(name)
         case s.ExplainStreamTable(name):

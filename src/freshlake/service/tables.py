@@ -30,6 +30,7 @@ from freshlake.refresh.spark_errors import translated
 from freshlake.refresh.terms import Terms
 from freshlake.refresh.worker import pinned_settings
 from freshlake.schedule.graph import Graph
+from freshlake.service.announce import Announcer
 from freshlake.service.definitions import define_in
 from freshlake.service.names import Names
 from freshlake.service.options import DEFAULTS, checked, partition_columns
@@ -44,6 +45,7 @@ class Tables:
     engine: Engine
     names: Names
     rounds: Rounds
+    announcer: Announcer
 
     # Create ----------------------------------------------------------------------------------------------------------
 
@@ -92,7 +94,8 @@ class Tables:
     def _populate(self, table: StreamTable, edges: Sequence[Dependency]) -> None:
         """Load it from stream tables that are up to date, all at one point in time."""
         moment = self.rounds.prepare(table, edges)
-        self.engine.refresh(self.engine.catalog.get_by_id(table.id), moment.pins, None, Terms(moment.at))
+        current = self.engine.catalog.get_by_id(table.id)
+        self.announcer.refreshed(table, self.engine.refresh(current, moment.pins, None, Terms(moment.at)))
         self.names.show(self.engine.catalog.get_by_id(table.id))
 
     def _checked(self, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,7 +139,13 @@ class Tables:
     ) -> StreamTable:
         """Everything is checked before anything changes; a new query or layout is loaded aside and swapped in."""
         table = self.engine.catalog.get(self._name(name))
-        fields = self._checked(options)
+        after = self._altered(table, query, dialect, self._checked(options))
+        self.announcer.altered(table, after)
+        return after
+
+    def _altered(
+        self, table: StreamTable, query: str | Builder | None, dialect: str | None, fields: dict[str, Any]
+    ) -> StreamTable:
         if dialect is not None and query is None:
             raise InvalidArgument("a dialect is part of a query", hint="give the query too")
         if query is None and not self._moves(table, fields):
@@ -291,6 +300,7 @@ class Tables:
 
     def _remove(self, table: StreamTable) -> None:
         self.engine.catalog.delete(table.id)
+        self.announcer.dropped(table)
         self.names.hide(table)
         self.engine.forget(table)
         self.engine.ddl += 1

@@ -104,6 +104,11 @@ class ShowHealth:
 
 
 @dataclass(frozen=True)
+class ShowAlerts:
+    """SHOW STREAM TABLE ALERTS."""
+
+
+@dataclass(frozen=True)
 class ShowHistory:
     """SHOW STREAM TABLE HISTORY."""
 
@@ -144,6 +149,7 @@ Statement = (
     | RefreshAllStreamTables
     | ShowStreamTables
     | ShowHealth
+    | ShowAlerts
     | ShowHistory
     | ExplainStreamTable
     | VerifyStreamTable

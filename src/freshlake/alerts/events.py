@@ -1,0 +1,169 @@
+"""The events, and for each when it is sent, how grave it is, and what its payload says."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from freshlake.errors import InvalidArgument
+
+
+class Event(StrEnum):
+    """What an alert is about."""
+
+    STALE_DATA = "stale_data"
+    FALLING_BEHIND = "falling_behind"
+    BUFFER_GROWTH_WARNING = "buffer_growth_warning"
+    REINITIALIZE_NEEDED = "reinitialize_needed"
+    AUTO_SUSPENDED = "auto_suspended"
+    RESUMED = "resumed"
+    REFRESH_COMPLETED = "refresh_completed"
+    REFRESH_FAILED = "refresh_failed"
+    FULL_REFRESH_REPLACED = "full_refresh_replaced"
+    DIAMOND_PARTIAL_FAILURE = "diamond_partial_failure"
+    FUSE_BLOWN = "fuse_blown"
+    FULL_REFUSED = "full_refused"
+    COMMITTED_BUT_NOT_MAINTAINED = "committed_but_not_maintained"
+    VERIFICATION_FAILED = "verification_failed"
+    REPAIRED = "repaired"
+    DAEMON_TOOK_OVER = "daemon_took_over"
+
+    @classmethod
+    def parse(cls, text: str) -> Event:
+        """Read an event in any case."""
+        word = text.strip().lower()
+        if word not in set(cls):
+            raise InvalidArgument(f"'{text}' is not an event", hint=f"use one of {', '.join(cls)}")
+        return cls(word)
+
+
+@dataclass(frozen=True)
+class Description:
+    """`payload` has every field that an alert of the event carries, with its meaning."""
+
+    level: int
+    when: str
+    payload: Mapping[str, str]
+    condition: bool = False
+    """Whether it lasts: sent when it begins, and not again until it has ended."""
+
+
+_ERROR = {"error_code": "code of the error", "error": "its message"}
+_ROWS = {"rows_inserted": "rows that were added", "rows_deleted": "rows that were removed"}
+_REFRESH = {"refresh_id": "id in the history"}
+
+EVENTS: Mapping[Event, Description] = {
+    Event.STALE_DATA: Description(
+        logging.WARNING,
+        "the contents are older than twice the schedule",
+        {
+            "staleness_seconds": "how old they are",
+            "schedule_seconds": "how old they should be at most",
+        },
+        condition=True,
+    ),
+    Event.FALLING_BEHIND: Description(
+        logging.WARNING,
+        "refreshes take longer than the schedule allows",
+        {"duration_ms": "how long the last one took", "schedule_seconds": "how long one may take"},
+        condition=True,
+    ),
+    Event.BUFFER_GROWTH_WARNING: Description(
+        logging.WARNING,
+        "very many changes of a source wait to be read",
+        {"source": "name of the source", "pending_rows": "changed rows that wait", "limit": "how many are too many"},
+        condition=True,
+    ),
+    Event.REINITIALIZE_NEEDED: Description(
+        logging.WARNING,
+        "the table must be rebuilt, and the refresh that should have done it failed",
+        {"reason": "why it must be rebuilt", **_ERROR},
+        condition=True,
+    ),
+    Event.AUTO_SUSPENDED: Description(
+        logging.ERROR,
+        "its refreshes failed too often, or a source is gone: the status is ERROR",
+        {"consecutive_errors": "failed refreshes in a row", **_ERROR},
+    ),
+    Event.RESUMED: Description(
+        logging.INFO,
+        "a table that was suspended or in ERROR is ACTIVE again",
+        {"previous_status": "SUSPENDED or ERROR", "by": "`request`, or `refresh` for one that succeeded"},
+    ),
+    Event.REFRESH_COMPLETED: Description(
+        logging.INFO,
+        "a refresh committed; not sent when it found nothing to do",
+        {
+            **_REFRESH,
+            "action": "what it did",
+            "reason": "reason code, or null",
+            **_ROWS,
+            "rows_updated": "pairs of both with one key, or null",
+            "duration_ms": "how long it took",
+            "version": "version of the table afterwards",
+            "data_timestamp": "the moment the contents equal the query at",
+        },
+    ),
+    Event.REFRESH_FAILED: Description(
+        logging.WARNING,
+        "a refresh failed and was counted",
+        {**_ERROR, "detail": "more about it, or null", "hint": "what to do, or null", "consecutive_errors": "in a row"},
+    ),
+    Event.FULL_REFRESH_REPLACED: Description(
+        logging.INFO,
+        "a FULL or REINITIALIZE computed all contents anew; not sent for the first load",
+        {
+            **_REFRESH,
+            "action": "FULL or REINITIALIZE",
+            "reason": "reason code",
+            **_ROWS,
+            "rows": "rows of the table afterwards, or null",
+        },
+    ),
+    Event.DIAMOND_PARTIAL_FAILURE: Description(
+        logging.ERROR,
+        "a member of a diamond or group failed, so the table stays at its last consistent state",
+        {"members": "tables that are published together", "failed": "those that failed"},
+    ),
+    Event.FUSE_BLOWN: Description(
+        logging.ERROR,
+        "a change was larger than the table's fuse allows: a person must decide",
+        {"changed_rows": "size of the change", "fuse_rows": "largest change allowed"},
+    ),
+    Event.FULL_REFUSED: Description(
+        logging.WARNING,
+        "a refresh would have been FULL, which the table forbids",
+        {
+            "bound": "never_full or max_full_rows",
+            "reason": "why it would have been FULL",
+            "rows": "rows it would have computed, or null",
+            "limit": "rows allowed, or null",
+        },
+    ),
+    Event.COMMITTED_BUT_NOT_MAINTAINED: Description(
+        logging.ERROR,
+        "a write was committed, but tables in mode IMMEDIATE could not follow it",
+        {"source": "what was written", "version": "its version", "dependants": "tables that are stale now", **_ERROR},
+    ),
+    Event.VERIFICATION_FAILED: Description(
+        logging.ERROR,
+        "the stored rows are not those of the query",
+        {
+            "missing": "rows that the query has and the table has not",
+            "unexpected": "rows that the table has and the query has not",
+            "compared_rows": "rows of the table",
+        },
+    ),
+    Event.REPAIRED: Description(
+        logging.WARNING,
+        "rows that verification had found wrong were put right",
+        {**_REFRESH, **_ROWS},
+    ),
+    Event.DAEMON_TOOK_OVER: Description(
+        logging.WARNING,
+        "a daemon went on with the work of another one that is gone; about no table",
+        {"owner": "the one that goes on", "previous_owner": "the one that is gone"},
+    ),
+}

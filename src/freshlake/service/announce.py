@@ -1,0 +1,130 @@
+"""Announcing: what refreshes, alterations and verifications tell the alerts, wherever they were asked for."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from freshlake.alerts import Alerts, Event
+from freshlake.catalog.enums import Action, RefreshMode, Status
+from freshlake.catalog.records import Refresh, StreamTable
+from freshlake.errors import FreshlakeError, SourceSchemaChanged
+from freshlake.refresh.result import RefreshResult, Verification
+from freshlake.refresh.terms import Terms
+
+if TYPE_CHECKING:
+    from freshlake.refresh.engine import Engine, Pins
+
+_log = logging.getLogger("freshlake")
+
+
+@dataclass
+class Announcer:
+    engine: Engine
+    alerts: Alerts
+
+    def refresh(self, table: StreamTable, pins: Pins, requested: RefreshMode | None, terms: Terms) -> RefreshResult:
+        """One refresh by the engine, with its alerts."""
+        try:
+            result = self.engine.refresh(table, pins, requested, terms)
+        except FreshlakeError as error:
+            with _harmless():
+                self._failed(table, error)
+            raise
+        self.refreshed(table, result)
+        return result
+
+    def refreshed(self, before: StreamTable, result: RefreshResult) -> None:
+        """After a refresh that succeeded; one that found nothing to do is no alert."""
+        with _harmless():
+            if result.action is not Action.NO_DATA and result.refresh_id is not None:
+                self._completed(before, self.engine.catalog.find_refresh(result.refresh_id))
+            if before.status is Status.ERROR:
+                self._resumed(before, "refresh")
+            self.alerts.clear_condition(Event.REINITIALIZE_NEEDED, _name(before))
+
+    def altered(self, before: StreamTable, after: StreamTable) -> None:
+        """After a change of definition, which may have rebuilt the table and may have ended a suspension."""
+        with _harmless():
+            if after.generation != before.generation:
+                self._completed(before, self._load_of(after))
+                self.alerts.clear_condition(Event.REINITIALIZE_NEEDED, _name(before))
+            if before.status in (Status.SUSPENDED, Status.ERROR) and after.status is Status.ACTIVE:
+                self._resumed(before, "request")
+
+    def dropped(self, table: StreamTable) -> None:
+        self.alerts.forget(_name(table))
+
+    def verified(self, table: StreamTable, found: Verification) -> None:
+        if not found.equal:
+            counts = {"missing": found.missing, "unexpected": found.unexpected, "compared_rows": found.compared_rows}
+            self.alerts.emit(Event.VERIFICATION_FAILED, _name(table), **counts)
+
+    def _completed(self, before: StreamTable, refresh: Refresh | None) -> None:
+        if refresh is None:
+            return
+        told = {
+            "refresh_id": refresh.refresh_id,
+            "action": refresh.action,
+            "reason": refresh.fallback_reason,
+            "rows_inserted": refresh.rows_inserted,
+            "rows_deleted": refresh.rows_deleted,
+        }
+        self.alerts.emit(
+            Event.REFRESH_COMPLETED,
+            _name(before),
+            **told,
+            rows_updated=refresh.rows_updated,
+            duration_ms=refresh.duration_ms,
+            version=refresh.version,
+            data_timestamp=refresh.data_timestamp,
+        )
+        if before.is_populated and refresh.action in (Action.FULL, Action.REINITIALIZE):
+            rows = self.engine.catalog.get_by_id(before.id).row_count
+            self.alerts.emit(Event.FULL_REFRESH_REPLACED, _name(before), **told, rows=rows)
+
+    def _load_of(self, table: StreamTable) -> Refresh | None:
+        """The refresh that began the table's generation; others may have followed already."""
+        newest = self.engine.catalog.history(table.id, 10)
+        loads = (r for r in newest if r.action is Action.REINITIALIZE and r.generation == table.generation)
+        return next(loads, None)
+
+    def _resumed(self, before: StreamTable, by: str) -> None:
+        self.alerts.emit(Event.RESUMED, _name(before), previous_status=before.status, by=by)
+
+    def _failed(self, before: StreamTable, error: FreshlakeError) -> None:
+        """A refresh that could not begin, or that another process has taken over, changes nothing and is no alert."""
+        after = self.engine.catalog.get_by_id(before.id)
+        what = {"error_code": error.code, "error": error.message}
+        errors = after.consecutive_errors
+        if errors > before.consecutive_errors:
+            told = {**what, "detail": error.detail, "hint": error.hint, "consecutive_errors": errors}
+            self.alerts.emit(Event.REFRESH_FAILED, _name(before), **told)
+            if (reason := self._rebuild_needed(after, error)) is not None:
+                self.alerts.raise_condition(Event.REINITIALIZE_NEEDED, _name(before), {"reason": reason, **what})
+        if after.status is Status.ERROR and before.status is not Status.ERROR:
+            self.alerts.emit(Event.AUTO_SUSPENDED, _name(before), consecutive_errors=errors, **what)
+
+    def _rebuild_needed(self, after: StreamTable, error: FreshlakeError) -> str | None:
+        failed = self.engine.catalog.last_failure(after.id)
+        if failed is not None and failed.action is Action.REINITIALIZE:
+            return failed.fallback_reason
+        if isinstance(error, SourceSchemaChanged):
+            return "schema-changed"
+        return "reinitialize" if after.needs_reinit else None
+
+
+def _name(table: StreamTable) -> str:
+    return table.full_name.short
+
+
+@contextmanager
+def _harmless() -> Iterator[None]:
+    """What happened is done: not finding the words for it must not undo it."""
+    try:
+        yield
+    except Exception as error:
+        _log.warning("an alert could not be made: %s: %s", type(error).__name__, error)
