@@ -58,6 +58,15 @@ class Settings(BaseSettings):
     reader_min_age_seconds: Annotated[
         int, Field(ge=0, le=604_800, description="Files younger than this are kept for running readers.")
     ] = 3_600
+    catalog: Annotated[
+        str,
+        Field(
+            pattern=r"^(sqlite$|postgres(ql)?://)",
+            description="Where the catalog is: in the lake folder, or in a PostgreSQL server.",
+            # it may hold a password
+            repr=False,
+        ),
+    ] = "sqlite"
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], Field(description="Least severe message that is logged.")
     ] = "info"
@@ -117,8 +126,9 @@ def _invalid(error: ValidationError, values: Mapping[str, Any], origins: Mapping
     if name not in Settings.model_fields:
         known = ", ".join(sorted(Settings.model_fields))
         return InvalidSetting(f"unknown setting {name} in {origin}", hint=f"the settings are: {known}")
+    shown = f"the value {values[name]!r}" if Settings.model_fields[name].repr else "a value that is not allowed"
     return InvalidSetting(
-        f"setting {name} has the value {values[name]!r} in {origin}",
+        f"setting {name} has {shown} in {origin}",
         detail=f"allowed is {allowed(name)}",
         hint=f"correct it, or remove it to use the default {Settings.model_fields[name].default}",
     )
@@ -128,6 +138,8 @@ def _allowed(field: FieldInfo) -> str:
     annotation = field.annotation
     if get_origin(annotation) is Literal:
         return "one of " + ", ".join(get_args(annotation))
+    if annotation is str:
+        return "sqlite, or a URL that starts with postgresql://"
     low = next(part.ge for part in field.metadata if hasattr(part, "ge"))
     high = next(part.le for part in field.metadata if hasattr(part, "le"))
     kind = "a whole number" if annotation is int else "a number"
