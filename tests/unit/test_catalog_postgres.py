@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -238,6 +239,23 @@ def test_a_lake_with_its_catalog_in_postgres_is_not_started_empty(tmp_path: Path
         Catalog.open(tmp_path / "lake")
     assert "FRESHLAKE_CATALOG" in (caught.value.hint or "")
     assert not (tmp_path / "lake" / "_freshlake" / "catalog.db").exists()
+
+
+def test_a_copied_lake_does_not_share_the_catalog_of_the_first(tmp_path: Path, catalog: Catalog, url: str) -> None:
+    shutil.copytree(tmp_path / "lake", tmp_path / "copy")
+    with pytest.raises(InvalidSetting, match="is a copy of the lake in"):
+        Catalog.open(tmp_path / "copy", url=url)
+    (tmp_path / "link").symlink_to(tmp_path / "lake")
+    Catalog.open(tmp_path / "link", url=url).close()
+
+
+def test_a_moved_lake_keeps_its_catalog(tmp_path: Path, catalog: Catalog, url: str) -> None:
+    table = added(catalog)
+    (tmp_path / "lake").rename(tmp_path / "moved")
+    for _ in range(2):
+        moved = Catalog.open(tmp_path / "moved", url=url)
+        assert moved.get("revenue") == table
+        moved.close()
 
 
 # the server says no, or nothing

@@ -90,6 +90,7 @@ def _open_postgres(engine: Engine, folder: Path) -> tuple[Engine, str]:
         known = _upgrade(place, marker.lake_id)
     if known != marker.lake_id:
         raise CatalogCorrupt(f"{place.name} belongs to another lake", detail=f"it is of lake {known}")
+    _settle(place, marker)
     return place.engine, known
 
 
@@ -105,6 +106,22 @@ def _make_in_postgres(engine: Engine, folder: Path) -> Marker:
             _upgrade(_in_postgres(engine, folder, marker.lake_id), marker.lake_id)
             marker.write(folder)
         return marker
+
+
+def _settle(place: _Place, marker: Marker) -> None:
+    """Remember the folder of a lake, and refuse a copy: two folders would move one catalog."""
+    here = place.folder.resolve()
+    with begun(place.engine, "read") as connection:
+        known = connection.execute(select(meta.c.value).where(meta.c.key == "folder")).scalar()
+    if known == str(here):
+        return
+    if known is not None and read_marker(Path(known)) == marker and not here.samefile(known):
+        raise InvalidSetting(
+            f"{here.parent} is a copy of the lake in {Path(known).parent}, which has the same catalog",
+            hint="copy the catalog as well, to another database, and name that one; or use the lake where it was",
+        )
+    with begun(place.engine, "write") as connection:
+        _put(connection, "folder", str(here), replace=True)
 
 
 def _in_postgres(engine: Engine, folder: Path, lake_id: str) -> _Place:
