@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from freshlake.session import start
+from tests.integration.postgres_server import Server, server
 from tests.local_spark import SETTINGS
 
 
@@ -37,3 +38,22 @@ def lake_dir(tmp_path: Path) -> Path:
     folder = tmp_path / "lake"
     folder.mkdir()
     return folder
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Server]:
+    """A PostgreSQL with a database `catalogs`, whose text sorts by the rules of a language, as most databases' does."""
+    with server() as running:
+        version = int(running.run("SHOW server_version_num"))
+        rules = "TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en-US'" if version >= 150_000 else ""
+        running.run(f"CREATE DATABASE catalogs {rules}")
+        yield running
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def catalog_url(request: pytest.FixtureRequest) -> str:
+    """Where a catalog is: what a test shows with it holds for both."""
+    if request.param == "sqlite":
+        return "sqlite"
+    running: Server = request.getfixturevalue("postgres_server")
+    return running.url("catalogs")

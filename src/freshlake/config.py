@@ -105,6 +105,16 @@ class Settings(BaseSettings):
     alert_retention_days: Annotated[
         int, Field(ge=1, le=3_650, description="How long alerts are kept in the catalog.")
     ] = 30
+    catalog: Annotated[
+        str,
+        Field(
+            pattern=r"^(sqlite$|postgres(ql)?://)",
+            description="Where the catalog is: in the lake folder, or in a PostgreSQL server.",
+            json_schema_extra={"allowed": "sqlite, or a URL that starts with postgresql://"},
+            # it may hold a password
+            repr=False,
+        ),
+    ] = "sqlite"
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], Field(description="Least severe message that is logged.")
     ] = "info"
@@ -169,8 +179,9 @@ def _invalid(error: ValidationError, values: Mapping[str, Any], origins: Mapping
     if name not in Settings.model_fields:
         known = ", ".join(sorted(Settings.model_fields))
         return InvalidSetting(f"unknown setting {name} in {origin}", hint=f"the settings are: {known}")
+    shown = f"the value {values[name]!r}" if Settings.model_fields[name].repr else "a value that is not allowed"
     return InvalidSetting(
-        f"setting {name} has the value {values[name]!r} in {origin}",
+        f"setting {name} has {shown} in {origin}",
         detail=f"allowed is {allowed(name)}",
         hint=f"correct it, or remove it to use the default {shown_default(name)}",
     )

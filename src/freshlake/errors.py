@@ -441,7 +441,7 @@ class CatalogCorrupt(CatalogError):
     """The catalog file is damaged or is not a Freshlake catalog."""
 
     code = "catalog-corrupt"
-    default_hint = "restore _freshlake/catalog.db from a backup"
+    default_hint = "restore it from a backup: _freshlake/catalog.db, or the lake's schema in PostgreSQL"
 
 
 class CatalogTooNew(CatalogError):
@@ -456,6 +456,13 @@ class CatalogUnavailable(CatalogError):
 
     code = "catalog-unavailable"
     default_hint = "try again; if it stays, look for a process that holds _freshlake/catalog.db, and for a full disk"
+
+
+class CatalogDenied(CatalogError):
+    """The PostgreSQL server of the catalog refused the user, the database or a permission."""
+
+    code = "catalog-denied"
+    default_hint = "check user, password and database of setting catalog, and the user's permissions in that database"
 
 
 # Environment and coordination
@@ -530,6 +537,13 @@ class DeltaJarUnavailable(SystemFailure):
 
     code = "delta-jar-unavailable"
     default_hint = "connect to the network once and run `make setup`"
+
+
+class DriverNotFound(SystemFailure):
+    """A Python package that connects to another system is not installed."""
+
+    code = "driver-not-found"
+    default_hint = "install it: pip install 'freshlake[postgres]'"
 
 
 # Defects

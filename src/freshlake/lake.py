@@ -55,6 +55,7 @@ def connect(
     *,
     spark: SparkSession | None = None,
     warehouse: str | Path | None = None,
+    catalog: str | None = None,
     settings: Mapping[str, Any] | None = None,
     spark_settings: Mapping[str, str] | None = None,
     clock: Clock | None = None,
@@ -62,22 +63,24 @@ def connect(
     """Open a lake folder, made when missing.
 
     Without `spark` a tuned local Spark with Delta is started; with it, the caller's session is used after a check that
-    Delta is configured. `warehouse` is another word for the lake folder beside a session of one's own.
+    Delta is configured. `warehouse` is another word for the lake folder beside a session of one's own. `catalog` is the
+    setting of that name: a PostgreSQL URL, unless the catalog is to be in the lake folder.
     """
     folder = Path(lake or warehouse or "lake").expanduser().resolve()
-    catalog = Catalog.open(folder, clock=clock)
+    given = {**(settings or {}), **({} if catalog is None else {"catalog": catalog})}
+    chosen = Settings.load(folder, given)
+    opened = Catalog.open(folder, url=chosen.catalog, clock=clock)
     try:
-        chosen = Settings.load(folder, settings)
         if spark is not None:
             session.check(spark)
-        layout = Layout(folder, catalog)
+        layout = Layout(folder, opened)
         own = spark if spark is not None else session.start(layout.tables, settings=spark_settings)
     except BaseException:
-        catalog.close()
+        opened.close()
         raise
     KEPT.resize(chosen.driver_cache_bytes)
-    engine = Engine(catalog, layout, own, chosen, clock or SystemClock())
-    return Freshlake(engine, embedded=spark is None, settings=settings)
+    engine = Engine(opened, layout, own, chosen, clock or SystemClock())
+    return Freshlake(engine, embedded=spark is None, settings=given)
 
 
 class Freshlake:

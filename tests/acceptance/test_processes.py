@@ -3,60 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.acceptance.processes import Process
+
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
 CLI = (sys.executable, "-c", "from freshlake.cli import main; main()")
 ORDERS = "CREATE TABLE orders (id BIGINT, region STRING, amount INT) USING delta"
 TOTALS = "SELECT region, count(*) AS n, sum(amount) AS total FROM orders GROUP BY region"
-
-
-class Process:
-    """A worker that does what it is told."""
-
-    def __init__(self, lake: Path) -> None:
-        clean = {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK_GATEWAY")}
-        self._running = subprocess.Popen(
-            [sys.executable, "-m", "tests.acceptance.process_worker", str(lake)],
-            cwd=ROOT,
-            env=clean,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def tell(self, line: str) -> None:
-        assert self._running.stdin is not None
-        self._running.stdin.write(line + "\n")
-        self._running.stdin.flush()
-
-    def hear(self) -> Any:
-        assert self._running.stdout is not None
-        return json.loads(self._running.stdout.readline())
-
-    def ask(self, line: str) -> Any:
-        self.tell(line)
-        return self.hear()
-
-    def refresh(self, name: str) -> Any:
-        return self.ask(f"str(fl.refresh({name!r}).action)")
-
-    def rows(self, query: str) -> Any:
-        return self.ask(f"sorted([list(r) for r in fl.sql({query!r}).collect()], key=str)")
-
-    def end(self) -> None:
-        assert self._running.stdin is not None
-        self._running.stdin.close()
-        self._running.wait(60)
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import os
 import pwd
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -16,6 +17,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+QUICK = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+
 Rows = list[list[tuple[str, Any]]]
 
 
@@ -24,9 +27,13 @@ class Server:
     bin: Path
     socket: Path
 
-    def run(self, script: str) -> str:
+    def url(self, database: str, user: str = "postgres") -> str:
+        """The address of a database, for libpq."""
+        return f"postgresql://{user}@/{database}?host={self.socket}"
+
+    def run(self, script: str, database: str = "postgres") -> str:
         """What psql prints for a script; an error in it fails."""
-        command = [self.bin / "psql", "-h", self.socket, "-U", "postgres", "-XqAt", "-v", "ON_ERROR_STOP=1"]
+        command = [self.bin / "psql", self.url(database), "-XqAt", "-v", "ON_ERROR_STOP=1"]
         done = subprocess.run(command, input=script, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -54,20 +61,24 @@ def binaries() -> Path:
 
 @contextmanager
 def server() -> Iterator[Server]:
-    """Text sorts by code points, as in Spark. PostgreSQL does not run as root, so root hands over to its user."""
-    bin_folder = binaries()
-    user: dict[str, Any] = {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
+    """A new server; text sorts by code points, as in Spark."""
+    with cluster() as folder, running(folder) as started:
+        yield started
+
+
+@contextmanager
+def cluster() -> Iterator[Path]:
+    """A folder with a new data folder, for servers that run one after the other."""
     # not below pytest's own folder, which other users may not enter
     with tempfile.TemporaryDirectory(prefix="fl-pg-", dir="/tmp", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        if user:
+        if _user():
             owner = pwd.getpwnam("postgres")
             os.chown(folder, owner.pw_uid, owner.pw_gid)
-        data = folder / "data"
         made = [
-            bin_folder / "initdb",
+            binaries() / "initdb",
             "-D",
-            data,
+            folder / "data",
             "-A",
             "trust",
             "-U",
@@ -77,18 +88,30 @@ def server() -> Iterator[Server]:
             "UTF8",
             "--locale=C.UTF-8",
         ]
-        subprocess.run([*made, "--lc-collate=C"], check=True, stdout=subprocess.DEVNULL, cwd=folder, **user)
-        settings = {"listen_addresses": "", "unix_socket_directories": name, "fsync": "off"}
-        options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
-        log = (folder / "log").open("w")
-        process = subprocess.Popen([bin_folder / "postgres", "-D", data, *options], cwd=folder, stderr=log, **user)
+        subprocess.run([*made, "--lc-collate=C"], check=True, stdout=subprocess.DEVNULL, cwd=folder, **_user())
+        yield folder
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Server]:
+    """A server over a data folder, until the end of the block."""
+    bin_folder = binaries()
+    settings = {"listen_addresses": "", "unix_socket_directories": folder, **QUICK}
+    options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
+    with (folder / "log").open("a") as log:
+        command = [bin_folder / "postgres", "-D", folder / "data", *options]
+        process = subprocess.Popen(command, cwd=folder, stderr=log, **_user())
         try:
             _wait(bin_folder, folder, process, folder / "log")
             yield Server(bin_folder, folder)
         finally:
-            process.terminate()
+            process.send_signal(signal.SIGINT)  # does not wait for connections that are still open
             process.wait(timeout=60)
-            log.close()
+
+
+def _user() -> dict[str, Any]:
+    """PostgreSQL does not run as root, so root hands over to its user."""
+    return {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
 
 
 def _wait(bin_folder: Path, folder: Path, process: subprocess.Popen[bytes], log: Path) -> None:

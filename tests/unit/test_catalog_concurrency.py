@@ -12,8 +12,10 @@ from pathlib import Path
 from threading import Barrier
 
 import pytest
+from sqlalchemy import select
 
 from freshlake.catalog import Action, Catalog, Commit, RefreshStatus, StreamTable
+from freshlake.catalog.tables import stream_tables
 from freshlake.errors import AlreadyExists, RefreshInProgress
 from tests.unit.catalog_cases import added, frontier, reads
 
@@ -25,21 +27,21 @@ import sys
 from datetime import UTC, datetime
 from freshlake.catalog import Action, Catalog, Commit, NewStreamTable, TableName
 from freshlake.errors import AlreadyExists, LeaseLost, RefreshInProgress
-catalog = Catalog.open(sys.argv[1])
+catalog = Catalog.open(sys.argv[1], url=sys.argv[2])
 print("ready", flush=True)
 sys.stdin.readline()
 """
 
 TRY_LEASE = """
 try:
-    print("won", catalog.acquire_lease(int(sys.argv[2]), 600).epoch, flush=True)
+    print("won", catalog.acquire_lease(int(sys.argv[3]), 600).epoch, flush=True)
 except RefreshInProgress as error:
     print("lost", error.message, flush=True)
 sys.stdin.readline()
 """
 
 REFRESH_TIMES = """
-table, done = int(sys.argv[2]), 0
+table, done = int(sys.argv[3]), 0
 while done < 15:
     try:
         lease = catalog.acquire_lease(table, 600)
@@ -57,14 +59,14 @@ print("done", flush=True)
 
 CREATE_SAME_NAME = """
 try:
-    catalog.insert_stream_table(NewStreamTable(TableName.parse("same"), sys.argv[2], "SELECT 1", "SELECT 1"))
+    catalog.insert_stream_table(NewStreamTable(TableName.parse("same"), sys.argv[3], "SELECT 1", "SELECT 1"))
     print("won", flush=True)
 except AlreadyExists:
     print("lost", flush=True)
 """
 
 RUN_UNTIL_KILLED = """
-catalog.begin_refresh(catalog.acquire_lease(int(sys.argv[2]), 600))
+catalog.begin_refresh(catalog.acquire_lease(int(sys.argv[3]), 600))
 print("running", flush=True)
 sys.stdin.readline()
 """
@@ -107,8 +109,8 @@ def workers(count: int, script: str, *arguments: object) -> Iterator[list[Worker
 
 
 @pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[Catalog]:
-    opened = Catalog.open(tmp_path)
+def catalog(tmp_path: Path, catalog_url: str) -> Iterator[Catalog]:
+    opened = Catalog.open(tmp_path, url=catalog_url)
     yield opened
     opened.close()
 
@@ -119,9 +121,9 @@ def table(catalog: Catalog) -> StreamTable:
 
 
 def test_of_two_processes_one_gets_the_lease_and_the_other_is_told_who_has_it(
-    catalog: Catalog, table: StreamTable, tmp_path: Path
+    catalog: Catalog, table: StreamTable, tmp_path: Path, catalog_url: str
 ) -> None:
-    with workers(2, TRY_LEASE, tmp_path, table.id) as competing:
+    with workers(2, TRY_LEASE, tmp_path, catalog_url, table.id) as competing:
         answers = [worker.line() for worker in competing]
         winner = next(worker for worker, answer in zip(competing, answers, strict=True) if answer == "won 1")
         (lost,) = [answer for answer in answers if answer != "won 1"]
@@ -134,9 +136,9 @@ def test_of_two_processes_one_gets_the_lease_and_the_other_is_told_who_has_it(
 
 
 def test_refreshes_of_competing_processes_follow_one_another(
-    catalog: Catalog, table: StreamTable, tmp_path: Path
+    catalog: Catalog, table: StreamTable, tmp_path: Path, catalog_url: str
 ) -> None:
-    with workers(3, REFRESH_TIMES, tmp_path, table.id) as competing:
+    with workers(3, REFRESH_TIMES, tmp_path, catalog_url, table.id) as competing:
         assert [worker.line() for worker in competing] == ["done"] * 3
     after = catalog.get_by_id(table.id)
     assert (after.version, after.row_count) == (44, 45)
@@ -146,16 +148,16 @@ def test_refreshes_of_competing_processes_follow_one_another(
     assert {row.status for row in history} == {RefreshStatus.COMPLETED}
 
 
-def test_only_one_process_creates_a_name(catalog: Catalog, tmp_path: Path) -> None:
-    with workers(3, CREATE_SAME_NAME, tmp_path) as competing:
+def test_only_one_process_creates_a_name(catalog: Catalog, tmp_path: Path, catalog_url: str) -> None:
+    with workers(3, CREATE_SAME_NAME, tmp_path, catalog_url) as competing:
         assert sorted(worker.line() for worker in competing) == ["lost", "lost", "won"]
     assert [found.name for found in catalog.stream_tables()] == ["same"]
 
 
 def test_a_killed_process_leaves_a_refresh_that_is_found_interrupted(
-    catalog: Catalog, table: StreamTable, tmp_path: Path
+    catalog: Catalog, table: StreamTable, tmp_path: Path, catalog_url: str
 ) -> None:
-    with workers(1, RUN_UNTIL_KILLED, tmp_path, table.id) as (worker,):
+    with workers(1, RUN_UNTIL_KILLED, tmp_path, catalog_url, table.id) as (worker,):
         assert worker.line() == "running"
         assert catalog.fail_interrupted() == ()
         worker.kill()
@@ -164,9 +166,11 @@ def test_a_killed_process_leaves_a_refresh_that_is_found_interrupted(
     assert catalog.acquire_lease(table.id, 60).epoch == 2
 
 
-def test_processes_open_a_new_lake_at_the_same_time(tmp_path: Path) -> None:
-    code = "import sys; from freshlake.catalog import Catalog; print(Catalog.open(sys.argv[1]).lake_id)"
-    command = [sys.executable, "-c", code, str(tmp_path / "lake")]
+def test_processes_open_a_new_lake_at_the_same_time(tmp_path: Path, catalog_url: str) -> None:
+    code = (
+        "import sys; from freshlake.catalog import Catalog; print(Catalog.open(sys.argv[1], url=sys.argv[2]).lake_id)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "lake"), catalog_url]
     started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     ids = {process.communicate()[0].strip() for process in started}
     assert [process.returncode for process in started] == [0, 0, 0]
@@ -214,6 +218,14 @@ def test_a_transaction_belongs_to_its_thread(catalog: Catalog, table: StreamTabl
         catalog.update(table.id, schedule="1h")
         assert threads.submit(catalog.get, "revenue").result().schedule is None
     assert catalog.get("revenue").schedule == "1h"
+
+
+def test_a_read_sees_one_moment(catalog: Catalog, table: StreamTable) -> None:
+    with ThreadPoolExecutor(1) as threads, catalog._read() as connection:
+        first = connection.execute(select(stream_tables.c.id)).all()
+        threads.submit(added, catalog, "other").result()
+        assert connection.execute(select(stream_tables.c.id)).all() == first == [(table.id,)]
+    assert len(catalog.stream_tables()) == 2
 
 
 def test_of_many_threads_one_creates_a_name(catalog: Catalog) -> None:

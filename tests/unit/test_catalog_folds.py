@@ -17,8 +17,8 @@ NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[Catalog]:
-    opened = Catalog.open(tmp_path, clock=ManualClock(NOW))
+def catalog(tmp_path: Path, catalog_url: str) -> Iterator[Catalog]:
+    opened = Catalog.open(tmp_path, url=catalog_url, clock=ManualClock(NOW))
     yield opened
     opened.close()
 
@@ -121,14 +121,14 @@ def test_old_generations_are_forgotten(catalog: Catalog, table: StreamTable, lea
     assert [f.generation for f in catalog.folds(table.id)] == [1]
 
 
-def test_plain_tables_and_views_are_found_again(tmp_path: Path) -> None:
+def test_plain_tables_and_views_are_found_again(tmp_path: Path, catalog_url: str) -> None:
     clock = ManualClock(NOW)
-    first = Catalog.open(tmp_path, clock=clock)
+    first = Catalog.open(tmp_path, url=catalog_url, clock=clock)
     orders = first.register_table(TableName.parse("orders"), provider="delta", location="/lake/orders")
     clock.advance(1)
     view = first.register_table(TableName.parse("a.big"), kind=TableKind.VIEW, view_text="SELECT * FROM orders")
     first.close()
-    again = Catalog.open(tmp_path)
+    again = Catalog.open(tmp_path, url=catalog_url)
     assert again.tables() == (orders, view)
     assert again.find_table(TableName.parse("ORDERS")) == orders
     assert again.find_table(TableName.parse("nothing")) is None

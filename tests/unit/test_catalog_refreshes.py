@@ -44,8 +44,8 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def catalog(tmp_path: Path, clock: ManualClock) -> Iterator[Catalog]:
-    opened = Catalog.open(tmp_path, clock=clock)
+def catalog(tmp_path: Path, catalog_url: str, clock: ManualClock) -> Iterator[Catalog]:
+    opened = Catalog.open(tmp_path, url=catalog_url, clock=clock)
     yield opened
     opened.close()
 

@@ -42,8 +42,8 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-def catalog(tmp_path: Path, clock: ManualClock) -> Iterator[Catalog]:
-    opened = Catalog.open(tmp_path, clock=clock)
+def catalog(tmp_path: Path, catalog_url: str, clock: ManualClock) -> Iterator[Catalog]:
+    opened = Catalog.open(tmp_path, url=catalog_url, clock=clock)
     yield opened
     opened.close()
 
@@ -165,7 +165,7 @@ def test_an_unknown_status_is_not_storable(catalog: Catalog) -> None:
 def test_a_damaged_value_is_reported_as_such(catalog: Catalog) -> None:
     added(catalog)
     with catalog._write() as connection:
-        connection.exec_driver_sql("UPDATE fl_stream_tables SET refresh_mode = 'SOMETIMES', frontier = '{'")
+        connection.exec_driver_sql("UPDATE fl_stream_tables SET refresh_mode = 'SOMETIMES'")
     with pytest.raises(CatalogCorrupt):
         catalog.get("revenue")
 

@@ -47,10 +47,29 @@ def test_settings_do_not_change() -> None:
         Settings().lease_seconds = 5  # type: ignore[misc]
 
 
+@pytest.mark.parametrize("url", ["sqlite", "postgresql://h/d", "postgres://u:secret@h,i:1/d?sslmode=require"])
+def test_the_catalog_is_embedded_or_a_url_whose_password_is_not_shown(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, 'catalog = "postgresql://file"')
+    monkeypatch.setenv("FRESHLAKE_CATALOG", url)
+    settings = Settings.load(tmp_path)
+    assert settings.catalog == url
+    assert "secret" not in repr(settings) + str(settings)
+
+
+@pytest.mark.parametrize("url", ["", "sqlite:///secret", "mysql://u:secret@h/d", "postgresql+psycopg://u:secret@h", 7])
+def test_another_catalog_is_refused_without_repeating_it(url: object) -> None:
+    with pytest.raises(InvalidSetting, match="setting catalog has a value that is not allowed") as caught:
+        Settings.load(None, {"catalog": url})
+    assert caught.value.detail == "allowed is sqlite, or a URL that starts with postgresql://"
+    assert "secret" not in str(caught.value)
+
+
 @pytest.mark.parametrize("name", sorted(Settings.model_fields))
 def test_every_setting_is_described_and_has_a_range(name: str) -> None:
     assert Settings.model_fields[name].description
-    words = ("a whole number from", "a number from", "one of", "true or false", "a comma-separated list")
+    words = ("a whole number from", "a number from", "one of", "true or false", "a comma-separated list", "sqlite")
     assert allowed(name).startswith(words)
 
 

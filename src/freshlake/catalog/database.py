@@ -6,29 +6,25 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from typing import Literal
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy import Connection, Engine, RootTransaction
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from freshlake.catalog import postgres, sqlite
 from freshlake.clock import Clock
-from freshlake.errors import CatalogCorrupt, CatalogError, CatalogUnavailable, FreshlakeError, LakeNotWritable
+from freshlake.errors import CatalogError, CatalogUnavailable, FreshlakeError
 
-_NOT_WRITABLE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
-_CORRUPT = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT, sqlite3.SQLITE_ERROR}
-_UNAVAILABLE = {
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_NOMEM,
-}
+Kind = Literal["read", "write"]
 
 
 class Database:
-    """Connections for any number of threads; each thread has at most one transaction, which nested calls join."""
+    """Connections for any number of threads; each thread has at most one transaction, which nested calls join.
+
+    Writers follow one another, in every process, so what a write transaction looked at stays true until it ends. A read
+    transaction sees one moment.
+    """
 
     def __init__(self, engine: Engine, clock: Clock, owner: str) -> None:
         self._engine = engine
@@ -48,63 +44,49 @@ class Database:
 
     @contextmanager
     def _write(self) -> Iterator[Connection]:
-        # writers queue at BEGIN IMMEDIATE: a deferred one could fail half-way when it becomes a writer
-        with self._joined("BEGIN IMMEDIATE") as connection:
+        with self._joined("write") as connection:
             yield connection
 
     @contextmanager
     def _read(self) -> Iterator[Connection]:
-        with self._joined("BEGIN") as connection:
+        with self._joined("read") as connection:
             yield connection
 
     @contextmanager
-    def _joined(self, begin: str) -> Iterator[Connection]:
+    def _joined(self, kind: Kind) -> Iterator[Connection]:
         current: Connection | None = getattr(self._thread, "connection", None)
         if current is not None:
             yield current
             return
-        with translated(), self._engine.connect() as connection:
-            connection.execution_options(freshlake_begin=begin)
-            with connection.begin():
-                # a read must stay alone: joining it would turn it into a writer half-way
-                if begin != "BEGIN":
-                    self._thread.connection = connection
-                try:
-                    yield connection
-                finally:
-                    self._thread.connection = None
+        with begun(self._engine, kind) as connection:
+            # a read must stay alone: joining it would turn it into a writer half-way
+            if kind == "write":
+                self._thread.connection = connection
+            try:
+                yield connection
+            finally:
+                self._thread.connection = None
 
 
-def sqlite_engine(path: Path, busy_seconds: float) -> Engine:
-    """An engine whose transactions begin where the code says, not where the driver guesses."""
-    url = URL.create("sqlite", database=str(path))
-    # threads wait for the file, never for a pooled connection
-    engine = create_engine(url, connect_args={"timeout": busy_seconds, "check_same_thread": False}, max_overflow=-1)
-    event.listen(engine, "connect", _on_connect)
-    event.listen(engine, "begin", _on_begin)
-    return engine
-
-
-def use_write_ahead_log(engine: Engine) -> None:
-    """Let readers and one writer work at the same time; the mode stays with the file."""
+@contextmanager
+def begun(engine: Engine, kind: Kind) -> Iterator[Connection]:
+    """One transaction of a kind, with the catalog's errors."""
     with translated():
-        connection = engine.raw_connection()
-        try:
-            connection.cursor().execute("PRAGMA journal_mode=WAL").fetchone()
-        finally:
-            connection.close()
+        transaction = _begin(engine, kind)
+        with transaction.connection as connection, transaction:
+            yield connection
 
 
-def _on_connect(connection: Any, _record: Any) -> None:
-    connection.isolation_level = None
-    cursor = connection.cursor()
-    cursor.execute("PRAGMA foreign_keys=ON")
-    cursor.execute("PRAGMA synchronous=NORMAL")
-    cursor.close()
-
-
-def _on_begin(connection: Connection) -> None:
-    connection.exec_driver_sql(connection.get_execution_options().get("freshlake_begin", "BEGIN"))
+def _begin(engine: Engine, kind: Kind, *, again: bool = True) -> RootTransaction:
+    """A new transaction; a connection that the server dropped in the meantime is replaced, as nothing was done yet."""
+    connection = engine.connect().execution_options(freshlake_begin=kind)
+    try:
+        return connection.begin()
+    except BaseException as error:
+        connection.close()
+        if again and isinstance(error, DBAPIError) and error.connection_invalidated:
+            return _begin(engine, kind, again=False)
+        raise
 
 
 @contextmanager
@@ -123,14 +105,5 @@ def translated() -> Iterator[None]:
 
 
 def translate(error: BaseException | None) -> FreshlakeError:
-    """The catalog's error for an error of the driver."""
-    code = getattr(error, "sqlite_errorcode", None)
-    kind = code & 0xFF if code is not None else None
-    detail = str(error)
-    if kind in _NOT_WRITABLE:
-        return LakeNotWritable("the catalog cannot be opened for writing", detail=detail)
-    if kind in _CORRUPT or (kind is None and isinstance(error, sqlite3.DatabaseError)):
-        return CatalogCorrupt("the catalog is damaged or not a Freshlake catalog", detail=detail)
-    if kind in _UNAVAILABLE:
-        return CatalogUnavailable("the catalog did not answer", detail=detail)
-    return CatalogError("the catalog refused a statement", detail=detail)
+    """The catalog's error for an error of a driver."""
+    return sqlite.translate(error) if isinstance(error, sqlite3.Error) else postgres.translate(error)

@@ -7,7 +7,6 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from sqlalchemy import Connection, Select, delete, insert, select
-from sqlalchemy.dialects.sqlite import insert as upsert
 
 from freshlake.catalog.database import Database
 from freshlake.catalog.enums import SourceType
@@ -17,6 +16,7 @@ from freshlake.catalog.records import stream_table_key as key_of
 from freshlake.catalog.rows import fetch
 from freshlake.catalog.stream_tables import remove, require
 from freshlake.catalog.tables import change_tracking, dependencies, stream_tables
+from freshlake.catalog.upsert import upsert
 from freshlake.catalog.watching import graph_changed
 
 _OF_DEPENDENCY = [column for column in dependencies.c if column.name != "stream_table_id"]
@@ -102,7 +102,7 @@ class Dependencies(Database):
             "capture_mode": edge.cdc_mode,
             "capture_name": edge.slot_name,
         }
-        statement = upsert(change_tracking).values(
+        statement = upsert(connection, change_tracking).values(
             source_key=edge.source_key, registered_at=self._clock.now(), **values
         )
         connection.execute(statement.on_conflict_do_update(index_elements=["source_key"], set_=values))

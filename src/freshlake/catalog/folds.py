@@ -6,7 +6,6 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, delete, select
-from sqlalchemy.dialects.sqlite import insert as upsert
 
 from freshlake.catalog.database import Database
 from freshlake.catalog.leases import check_epoch
@@ -14,6 +13,7 @@ from freshlake.catalog.records import Fold, StreamTable
 from freshlake.catalog.rows import fetch, fetch_one
 from freshlake.catalog.stream_tables import change, require
 from freshlake.catalog.tables import folds
+from freshlake.catalog.upsert import upsert
 from freshlake.errors import InvariantViolated
 
 
@@ -76,7 +76,9 @@ def put_fold(connection: Connection, fold: Fold) -> None:
     """Record a fold inside a transaction; a repeated one replaces the first."""
     values = {"base_version": fold.base_version, "at": fold.at}
     key = ["stream_table_id", "node", "generation", "folded_version"]
-    connection.execute(upsert(folds).values(**asdict(fold)).on_conflict_do_update(index_elements=key, set_=values))
+    connection.execute(
+        upsert(connection, folds).values(**asdict(fold)).on_conflict_do_update(index_elements=key, set_=values)
+    )
 
 
 def _of(stream_table_id: int, generation: int, node: str) -> ColumnElement[bool]:

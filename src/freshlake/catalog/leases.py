@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, RowMapping, select, update
-from sqlalchemy.dialects.sqlite import insert as upsert
 
 from freshlake.catalog.database import Database
 from freshlake.catalog.owner import describe, is_dead
@@ -14,6 +13,7 @@ from freshlake.catalog.records import Lease, StreamTable
 from freshlake.catalog.rows import fetch_one
 from freshlake.catalog.stream_tables import require
 from freshlake.catalog.tables import leases
+from freshlake.catalog.upsert import upsert
 from freshlake.errors import LeaseLost, RefreshInProgress
 
 
@@ -106,5 +106,5 @@ def _store(connection: Connection, lease: Lease) -> None:
         "heartbeat_at": lease.heartbeat_at,
         "expires_at": lease.expires_at,
     }
-    statement = upsert(leases).values(stream_table_id=lease.stream_table_id, **values)
+    statement = upsert(connection, leases).values(stream_table_id=lease.stream_table_id, **values)
     connection.execute(statement.on_conflict_do_update(index_elements=["stream_table_id"], set_=values))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from sqlalchemy import ColumnElement, delete, func, select
-from sqlalchemy.dialects.sqlite import insert as upsert
 
 from freshlake.catalog.database import Database
 from freshlake.catalog.enums import TableKind
@@ -14,6 +13,7 @@ from freshlake.catalog.records import RegisteredSchema, RegisteredTable
 from freshlake.catalog.rows import fetch, fetch_one
 from freshlake.catalog.stream_tables import find
 from freshlake.catalog.tables import registered_schemas, registered_tables
+from freshlake.catalog.upsert import upsert
 from freshlake.errors import AlreadyExists
 
 
@@ -40,7 +40,7 @@ class Registry(Database):
         with self._write() as connection:
             if find(connection, name) is not None:
                 raise AlreadyExists(f"a stream table {name.short} already exists")
-            statement = upsert(registered_tables).values(schema=name.schema, name=name.name, **values)
+            statement = upsert(connection, registered_tables).values(schema=name.schema, name=name.name, **values)
             connection.execute(statement.on_conflict_do_update(index_elements=["schema", "name"], set_=values))
         return _registered(name.schema, name.name, **values)
 
@@ -76,7 +76,9 @@ class Registry(Database):
         schema = RegisteredSchema(name.lower(), location, self._clock.now())
         values = {"location": location}
         with self._write() as connection:
-            statement = upsert(registered_schemas).values(name=schema.name, created_at=schema.created_at, **values)
+            statement = upsert(connection, registered_schemas).values(
+                name=schema.name, created_at=schema.created_at, **values
+            )
             connection.execute(statement.on_conflict_do_update(index_elements=["name"], set_=values))
         return schema
 

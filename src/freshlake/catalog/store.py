@@ -15,7 +15,7 @@ from freshlake.catalog.groups import Groups
 from freshlake.catalog.history import History
 from freshlake.catalog.idle import Idle
 from freshlake.catalog.leases import Leases
-from freshlake.catalog.opening import open_engine
+from freshlake.catalog.opening import EMBEDDED, open_engine
 from freshlake.catalog.owner import Owner
 from freshlake.catalog.points import Points
 from freshlake.catalog.registry import Registry
@@ -50,14 +50,17 @@ class Catalog(
         cls,
         lake: Path | str,
         *,
+        url: str = EMBEDDED,
         create: bool = True,
         clock: Clock | None = None,
         owner: str | None = None,
         busy_seconds: float = 30.0,
     ) -> Catalog:
-        """Open the catalog in a lake folder, make it when missing, and bring it to the current version.
+        """Open the catalog of a lake, make it when missing, and bring it to the current version.
 
-        Raises LakeNotFound (with create=False), LakeNotWritable, CatalogCorrupt, CatalogTooNew, CatalogUnavailable.
+        It is in the lake folder, or in PostgreSQL when `url` says so. Raises LakeNotFound (with create=False),
+        LakeNotWritable, InvalidSetting, DriverNotFound, CatalogDenied, CatalogCorrupt, CatalogTooNew,
+        CatalogUnavailable.
         """
-        engine, lake_id = open_engine(Path(lake), create=create, busy_seconds=busy_seconds)
+        engine, lake_id = open_engine(Path(lake), url=url, create=create, busy_seconds=busy_seconds)
         return cls(engine, clock or SystemClock(), lake_id, owner or str(Owner.new()))

@@ -13,7 +13,7 @@ from freshlake.catalog.enums import Action, RefreshMode, Status
 from freshlake.catalog.records import Refresh, StreamTable
 from freshlake.errors import FreshlakeError, SourceSchemaChanged
 from freshlake.refresh.result import RefreshResult, Verification
-from freshlake.refresh.terms import Terms
+from freshlake.refresh.terms import DEFAULT_TERMS, Terms
 
 if TYPE_CHECKING:
     from freshlake.refresh.engine import Engine, Pins
@@ -26,7 +26,13 @@ class Announcer:
     engine: Engine
     alerts: Alerts
 
-    def refresh(self, table: StreamTable, pins: Pins, requested: RefreshMode | None, terms: Terms) -> RefreshResult:
+    def refresh(
+        self,
+        table: StreamTable,
+        pins: Pins,
+        requested: RefreshMode | None = None,
+        terms: Terms = DEFAULT_TERMS,
+    ) -> RefreshResult:
         """One refresh by the engine, with its alerts."""
         try:
             result = self.engine.refresh(table, pins, requested, terms)
