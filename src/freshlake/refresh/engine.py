@@ -33,12 +33,13 @@ from freshlake.errors import (
     TableNotFound,
 )
 from freshlake.refresh import commit, recover
-from freshlake.refresh.choose import Decision, Situation, SourceChange, choose
+from freshlake.refresh.choose import Decision, choose
 from freshlake.refresh.definition import Definition, code_of, definition_of
 from freshlake.refresh.edges import check_acyclic, edges_of
 from freshlake.refresh.inputs import SourceSpan
 from freshlake.refresh.layout import Layout
 from freshlake.refresh.result import RefreshResult
+from freshlake.refresh.situation import Situation, SourceChange
 from freshlake.refresh.spark_errors import translated
 from freshlake.refresh.temporary import only_in_session
 from freshlake.refresh.uses import USES, differing, texts_used
