@@ -25,6 +25,7 @@ from freshlake.refresh.layout import Layout
 from freshlake.refresh.result import FoldResult, RefreshResult, Verification
 from freshlake.refresh.verify import verify
 from freshlake.service import statements
+from freshlake.service.choices import Choice, PastChoice, next_choice, past_choices
 from freshlake.service.health import Health
 from freshlake.service.names import Names
 from freshlake.service.options import refuse_later
@@ -117,6 +118,9 @@ class Freshlake:
         partition_by: Sequence[str] | None = None,
         fold_policy: str | None = None,
         dialect: str | None = None,
+        never_full: bool = False,
+        max_full_rows: int | None = None,
+        fuse_rows: int | None = None,
         **later: Any,
     ) -> StreamTable:
         """Create a stream table and load it; nothing is left behind when that fails."""
@@ -126,6 +130,9 @@ class Freshlake:
             "append_only": append_only,
             "partition_by": partition_by,
             "fold_policy": fold_policy,
+            "never_full": never_full,
+            "max_full_rows": max_full_rows,
+            "fuse_rows": fuse_rows,
         }
         refuse_later("create_stream_table", later)
         with self._quietly():
@@ -148,6 +155,9 @@ class Freshlake:
         partition_by: Sequence[str] | None = None,
         fold_policy: str | None = None,
         dialect: str | None = None,
+        never_full: bool = False,
+        max_full_rows: int | None = None,
+        fuse_rows: int | None = None,
         **later: Any,
     ) -> StreamTable:
         """Bring a stream table to this definition, doing only what is needed."""
@@ -157,6 +167,9 @@ class Freshlake:
             "append_only": append_only,
             "partition_by": partition_by,
             "fold_policy": fold_policy,
+            "never_full": never_full,
+            "max_full_rows": max_full_rows,
+            "fuse_rows": fuse_rows,
         }
         refuse_later("create_or_replace_stream_table", later)
         with self._quietly():
@@ -174,6 +187,9 @@ class Freshlake:
         partition_by: Sequence[str] | None = None,
         fold_policy: str | None = None,
         dialect: str | None = None,
+        never_full: bool | None = None,
+        max_full_rows: int | None = None,
+        fuse_rows: int | None = None,
         **later: Any,
     ) -> StreamTable:
         """Change what is given and leave the rest; a new query is loaded aside and swapped in at once."""
@@ -184,6 +200,9 @@ class Freshlake:
             "append_only": append_only,
             "partition_by": partition_by,
             "fold_policy": fold_policy,
+            "never_full": never_full,
+            "max_full_rows": max_full_rows,
+            "fuse_rows": fuse_rows,
         }
         refuse_later("alter_stream_table", later)
         with self._quietly():
@@ -194,7 +213,7 @@ class Freshlake:
         self._tables.drop(name, if_exists, cascade)
 
     def resume(self, name: str) -> StreamTable:
-        """Let a suspended or failed stream table be refreshed again."""
+        """Let a suspended or failed stream table be refreshed again; a blown fuse lets the next refresh pass."""
         return self.alter_stream_table(name, status=str(Status.ACTIVE))
 
     # Refresh ---------------------------------------------------------------------------------------------------------
@@ -248,6 +267,15 @@ class Freshlake:
         """Would this query be differential, and why not; nothing is created. Raises what creating it would raise."""
         with self._quietly():
             return self._report.validate(query, dialect)
+
+    def explain_choice(self, name: str) -> Choice:
+        """What the next refresh would do, and why; no Spark job is run."""
+        with self._quietly():
+            return next_choice(self._engine, self._engine.catalog.get(self._name(name)))
+
+    def replay_choices(self, name: str, limit: int = 20) -> list[PastChoice]:
+        """Past decisions, newest first, each made again from the inputs that the history keeps."""
+        return past_choices(self._engine, self._engine.catalog.get(self._name(name)), limit)
 
     def status(self) -> list[StreamTableStatus]:
         return self._report.status()

@@ -60,6 +60,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
         looking.history,
         looking.sources,
         looking.explain,
+        looking.choice,
         looking.validate,
         looking.verify,
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -129,8 +130,12 @@ class Work:
     """Further columns of the stream table to move with this refresh, for one that carries a new definition."""
     edges: tuple[Dependency, ...] | None = None
     """What the table reads from now on, if that moves with this refresh too."""
+    began: float = field(default=0.0, init=False)
+    took: float | None = field(default=None, init=False)
+    """Milliseconds from the start of the computation to the end of the append."""
 
     def perform(self) -> Done:
+        self.began = time.perf_counter()
         action = self.decision.action
         if action is Action.NO_DATA:
             return self._commit(self.table.version, Counts(), None, 0)
@@ -181,6 +186,7 @@ class Work:
         runner.load = load
         runner.run(self.compiled.full(replaced=False))
         self.mark("loaded")
+        self.took = (time.perf_counter() - self.began) * 1000
         point = runner.loaded[ROOT]
         rows = tables[ROOT].certificate(version).rows_inserted
         nodes = {
@@ -330,15 +336,25 @@ class Work:
             folded_version=fold.folded_version if fold else None,
             source_changes=sum(s["changed_rows"] or 0 for s in self.decision.inputs["sources"].values()),
             fallback_reason=self.decision.reason,
-            decision={**self.decision.inputs, "detail": self.decision.detail},
+            decision={**self.decision.inputs, "detail": self.decision.detail, **self._measured(row_count)},
             changes=dict(self.changes),
         )
         with self.engine.catalog.transaction():
             table = self.engine.catalog.commit_refresh(self.table.id, self.lease.epoch, moved)
             if self.edges is not None:
                 self.engine.catalog.replace_dependencies(table.id, self.edges)
+        assert moved.decision is not None
+        self.engine.learned.add(self.table, table, self.compiled, moved.decision)
         self.mark("committed")
         return Done(table, self.refresh_id, rows.inserted, rows.deleted, rows.updated, read)
+
+    def _measured(self, target_rows: int | None) -> dict[str, Any]:
+        action = self.decision.action
+        if action is Action.NO_DATA:
+            return {}
+        took = (time.perf_counter() - self.began) * 1000 if self.took is None else self.took
+        sources = self.decision.inputs["sources"]
+        return self.engine.learned.measured(self.table, self.compiled, action, sources, self.spans, target_rows, took)
 
 
 def stored_nodes(engine: Engine, table: StreamTable, compiled: CompiledQuery) -> dict[str, StoredNode]:

@@ -13,7 +13,6 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from freshlake.catalog.enums import Action, DefinitionKind, RefreshMode, SourceType, Status
-from freshlake.catalog.names import TableName
 from freshlake.catalog.records import Dependency, Lease, StreamTable
 from freshlake.catalog.store import Catalog
 from freshlake.clock import Clock
@@ -22,9 +21,8 @@ from freshlake.config import Settings
 from freshlake.errors import (
     DataError,
     FreshlakeError,
-    InternalError,
+    FuseBlown,
     InvalidQuery,
-    NotDifferentiable,
     RecursionLimit,
     RefreshInProgress,
     SourceDropped,
@@ -38,8 +36,10 @@ from freshlake.refresh.definition import Definition, code_of, definition_of
 from freshlake.refresh.edges import check_acyclic, edges_of
 from freshlake.refresh.inputs import SourceSpan
 from freshlake.refresh.layout import Layout
+from freshlake.refresh.learned import Learned
+from freshlake.refresh.refused import defect, full_refused, refused, require_differential
 from freshlake.refresh.result import RefreshResult
-from freshlake.refresh.situation import Situation, SourceChange
+from freshlake.refresh.situation import BLOWN, Situation, SourceChange, bounds
 from freshlake.refresh.spark_errors import translated
 from freshlake.refresh.temporary import only_in_session
 from freshlake.refresh.uses import USES, differing, texts_used
@@ -73,6 +73,10 @@ class Engine:
     """Counts statements that may change what a name means, so that plans compiled before are compiled again."""
     resolve: Callable[[str | None], None] = lambda _: None
     """Makes the names in a query text known to Spark; None stands for a function, which may read any table."""
+    learned: Learned = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.learned = Learned(self.catalog)
 
     def reached(self, step: str) -> None:
         if self.observer is not None:
@@ -156,6 +160,11 @@ class Engine:
 
     # Refresh ---------------------------------------------------------------------------------------------------------
 
+    def next_choice(self, table: StreamTable) -> Decision:
+        """What a refresh would do now, and why; nothing is run, nothing is recorded."""
+        heads = self.heads(self.catalog.dependencies(table.id), {})
+        return choose(_Refresh(self, table.id, heads, None, time.perf_counter()).situation(table)[0])
+
     def refresh(self, table: StreamTable, pins: Pins, requested: RefreshMode | None = None) -> RefreshResult:
         """Bring one table to the newest (or pinned) state of its sources."""
         started, at = time.perf_counter(), self.clock.now()
@@ -205,18 +214,6 @@ class Engine:
         return unmoved and self._means_the_same(table)
 
 
-def require_differential(compiled: CompiledQuery, name: TableName) -> None:
-    """Refuse DIFFERENTIAL for a query that has no rules for it."""
-    if compiled.reasons:
-        raise NotDifferentiable(
-            f"the query of {name.short} cannot be refreshed differentially",
-            detail="; ".join(r.message for r in compiled.reasons),
-            hint=compiled.reasons[0].hint,
-            construct=compiled.reasons[0].construct,
-            position=compiled.reasons[0].position,
-        )
-
-
 def with_refresh_failure(engine: Engine, table: StreamTable, error: FreshlakeError) -> None:
     """Leave a trace in the history for a refresh that could not begin."""
     try:
@@ -230,12 +227,6 @@ def with_refresh_failure(engine: Engine, table: StreamTable, error: FreshlakeErr
         )
     finally:
         engine.catalog.release_lease(lease)
-
-
-def _defect(table: StreamTable, error: Exception) -> InternalError:
-    """What should not happen must not leave a refresh that looks as if it were still running."""
-    message = f"the refresh of {table.full_name.short} failed in a way that Freshlake did not expect"
-    return InternalError(message, detail=f"{type(error).__name__}: {error}")
 
 
 @dataclass
@@ -280,12 +271,14 @@ class _Refresh:
         try:
             with translated(), engine.worker.counting() as count:
                 engine.worker.run_under(table.session_settings)
-                situation, spans, compiled = self._situation(table)
+                situation, spans, compiled = self.situation(table)
                 decision = choose(situation)
                 self._mark("triage")
+                if decision.refusal is not None:
+                    raise refused(table.full_name, decision.refusal)
                 done, decision = self._perform(table, lease, refresh.refresh_id, decision, spans, compiled)
         except Exception as error:
-            known = error if isinstance(error, FreshlakeError) else _defect(table, error)
+            known = error if isinstance(error, FreshlakeError) else defect(table.full_name, error)
             engine.catalog.fail_refresh(
                 refresh.refresh_id,
                 known,
@@ -293,8 +286,10 @@ class _Refresh:
                 action=decision.action if decision else None,
                 fallback_reason=decision.reason if decision else None,
                 decision=dict(decision.inputs) if decision else None,
-                fatal=isinstance(known, SourceDropped),
+                fatal=isinstance(known, SourceDropped | FuseBlown),
             )
+            if isinstance(known, FuseBlown):
+                engine.catalog.update(table.id, fuse_state=BLOWN)
             if known is error:
                 raise
             raise known from error
@@ -305,7 +300,7 @@ class _Refresh:
         now = (time.perf_counter() - self.started) * 1000
         self.timings[phase] = now - sum(self.timings.values())
 
-    def _situation(self, table: StreamTable) -> tuple[Situation, dict[str, SourceSpan], CompiledQuery]:
+    def situation(self, table: StreamTable) -> tuple[Situation, dict[str, SourceSpan], CompiledQuery]:
         """What changed since the committed frontier, and the query that reads it."""
         engine = self.engine
         edges = engine.catalog.dependencies(table.id)
@@ -332,6 +327,8 @@ class _Refresh:
             changes=changes,
             max_change_ratio=engine.settings.differential_max_change_ratio,
             append_only=table.append_only,
+            costs=engine.learned.costs(table, compiled, changes),
+            **bounds(table, engine.settings),
         )
         return situation, spans, compiled
 
@@ -378,6 +375,8 @@ class _Refresh:
                 ", ".join(decision.not_appended),
             )
             work = replace(work, changes={"append_only": False})
+        if table.fuse_state is not None and decision.action is not Action.NO_DATA:
+            work = replace(work, changes={**work.changes, "fuse_state": None})
         if decision.action is Action.REINITIALIZE or not table.is_populated:
             # the query may mean something else than when it was last compiled
             edges = edges_of(self.engine.catalog, compiled)
@@ -391,6 +390,8 @@ class _Refresh:
         except (DataError, SourceHistoryLost) as error:
             if self.requested is RefreshMode.DIFFERENTIAL:
                 raise
+            if decision.no_full is not None:
+                raise full_refused(table.full_name, f"{decision.no_full}; {error.code}: {error.message}") from error
             code = "delta-evaluation-error" if isinstance(error, DataError) else "history-lost"
             code = error.code if isinstance(error, RecursionLimit) else code
             again = replace(decision, action=Action.FULL, reason=code, detail=error.message)

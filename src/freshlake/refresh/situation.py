@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from freshlake.catalog.enums import RefreshMode
+from freshlake.catalog.records import StreamTable
 from freshlake.compiler.support import Reason
+from freshlake.config import Settings
 from freshlake.refresh.cost import Costs
 from freshlake.sources.protocol import ChangeKind, Triage
 
@@ -57,6 +59,18 @@ class Situation:
     fuse_rows: int | None = None
     """More changed rows of one source stop the table until a person decides."""
     fuse_state: str | None = None
+
+
+def bounds(table: StreamTable, settings: Settings) -> dict[str, Any]:
+    """What the options of a table and the settings say about choosing."""
+    return {
+        "min_history": settings.cost_model_min_history,
+        "margin": settings.cost_model_safety_margin,
+        "never_full": table.never_full,
+        "max_full_rows": table.max_full_rows,
+        "fuse_rows": table.fuse_rows,
+        "fuse_state": table.fuse_state,
+    }
 
 
 def inputs_of(now: Situation) -> dict[str, Any]:
