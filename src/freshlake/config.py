@@ -69,6 +69,13 @@ class Settings(BaseSettings):
     differential_max_change_ratio: Annotated[
         float, Field(ge=0, le=1, description="AUTO refreshes in full above this share of changed rows; 0 = never.")
     ] = 0.15
+    cost_model_min_history: Annotated[
+        int,
+        Field(ge=1, le=1_000_000, description="Refreshes with data before their times decide instead of the share."),
+    ] = 10
+    cost_model_safety_margin: Annotated[
+        float, Field(ge=0.1, le=1, description="FULL is chosen when its estimate is below this part of DIFFERENTIAL's.")
+    ] = 0.8
     fold_after_refreshes: Annotated[
         int, Field(ge=1, le=10_000, description="Fold policy auto: fold after this many refreshes.")
     ] = 30

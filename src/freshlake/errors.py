@@ -345,6 +345,20 @@ class StreamTableSuspended(UserError):
     default_hint = "resume it: ALTER STREAM TABLE name RESUME"
 
 
+class FullRefused(UserError):
+    """A refresh would recompute everything, which an option of the stream table forbids."""
+
+    code = "full-refused"
+    default_hint = 'recompute it once: fl.refresh(name, mode="FULL")'
+
+
+class FuseBlown(UserError):
+    """More rows of a source changed than the stream table's fuse allows; it waits for a person."""
+
+    code = "fuse-blown"
+    default_hint = "look at the source; then let the next refresh pass: fl.resume(name)"
+
+
 class Unsupported(UserError):
     """The operation itself is not supported here."""
 

@@ -29,9 +29,10 @@ from freshlake.refresh.result import FoldResult, RefreshResult, Verification
 from freshlake.refresh.verify import verify
 from freshlake.service import statements
 from freshlake.service.announce import Announcer
+from freshlake.service.choices import Choice, PastChoice, next_choice, past_choices
 from freshlake.service.health import Health
 from freshlake.service.names import Names
-from freshlake.service.options import refuse_later
+from freshlake.service.options import NAMES, refuse_later
 from freshlake.service.reading import Reading
 from freshlake.service.report import (
     Finding,
@@ -135,19 +136,13 @@ class Freshlake:
         diamond_consistency: str | None = None,
         diamond_schedule_policy: str | None = None,
         dialect: str | None = None,
+        never_full: bool = False,
+        max_full_rows: int | None = None,
+        fuse_rows: int | None = None,
         **later: Any,
     ) -> StreamTable:
         """Create a stream table and load it; nothing is left behind when that fails."""
-        options = {
-            "schedule": schedule,
-            "refresh_mode": refresh_mode,
-            "append_only": append_only,
-            "partition_by": partition_by,
-            "fold_policy": fold_policy,
-            "tier": tier,
-            "diamond_consistency": diamond_consistency,
-            "diamond_schedule_policy": diamond_schedule_policy,
-        }
+        options = _options(locals())
         refuse_later("create_stream_table", later)
         with self._quietly():
             return self._tables.create(name, query, dialect, initialize=initialize, options=options)
@@ -172,19 +167,13 @@ class Freshlake:
         diamond_consistency: str | None = None,
         diamond_schedule_policy: str | None = None,
         dialect: str | None = None,
+        never_full: bool = False,
+        max_full_rows: int | None = None,
+        fuse_rows: int | None = None,
         **later: Any,
     ) -> StreamTable:
         """Bring a stream table to this definition, doing only what is needed."""
-        options = {
-            "schedule": schedule,
-            "refresh_mode": refresh_mode,
-            "append_only": append_only,
-            "partition_by": partition_by,
-            "fold_policy": fold_policy,
-            "tier": tier,
-            "diamond_consistency": diamond_consistency,
-            "diamond_schedule_policy": diamond_schedule_policy,
-        }
+        options = _options(locals())
         refuse_later("create_or_replace_stream_table", later)
         with self._quietly():
             return self._tables.replace(name, query, dialect, initialize=initialize, options=options)
@@ -204,20 +193,13 @@ class Freshlake:
         diamond_consistency: str | None = None,
         diamond_schedule_policy: str | None = None,
         dialect: str | None = None,
+        never_full: bool | None = None,
+        max_full_rows: int | None = None,
+        fuse_rows: int | None = None,
         **later: Any,
     ) -> StreamTable:
         """Change what is given and leave the rest; a new query is loaded aside and swapped in at once."""
-        options = {
-            "schedule": schedule,
-            "refresh_mode": refresh_mode,
-            "status": status,
-            "append_only": append_only,
-            "partition_by": partition_by,
-            "fold_policy": fold_policy,
-            "tier": tier,
-            "diamond_consistency": diamond_consistency,
-            "diamond_schedule_policy": diamond_schedule_policy,
-        }
+        options = _options(locals())
         refuse_later("alter_stream_table", later)
         with self._quietly():
             return self._tables.alter(name, query, dialect, options=options)
@@ -227,7 +209,7 @@ class Freshlake:
         self._tables.drop(name, if_exists, cascade)
 
     def resume(self, name: str) -> StreamTable:
-        """Let a suspended or failed stream table be refreshed again."""
+        """Let a suspended or failed stream table be refreshed again; a blown fuse lets the next refresh pass."""
         return self.alter_stream_table(name, status=str(Status.ACTIVE))
 
     # Refresh ---------------------------------------------------------------------------------------------------------
@@ -296,6 +278,15 @@ class Freshlake:
         """Would this query be differential, and why not; nothing is created. Raises what creating it would raise."""
         with self._quietly():
             return self._report.validate(query, dialect)
+
+    def explain_choice(self, name: str) -> Choice:
+        """What the next refresh would do, and why; no Spark job is run."""
+        with self._quietly():
+            return next_choice(self._engine, self._engine.catalog.get(self._name(name)))
+
+    def replay_choices(self, name: str, limit: int = 20) -> list[PastChoice]:
+        """Past decisions, newest first, each made again from the inputs that the history keeps."""
+        return past_choices(self._engine, self._engine.catalog.get(self._name(name)), limit)
 
     def status(self) -> list[StreamTableStatus]:
         return self._report.status()
@@ -382,6 +373,11 @@ class Freshlake:
         finally:
             for logger, disabled in zip(loggers, before, strict=True):
                 logger.disabled = disabled
+
+
+def _options(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a stream table among the arguments of a call."""
+    return {name: arguments[name] for name in NAMES if name in arguments}
 
 
 __all__ = ["Freshlake", "Pins", "connect", "fold_if_due"]

@@ -19,6 +19,7 @@ from freshlake.config import Settings, allowed, shown_default
 from freshlake.refresh import choose
 from freshlake.refresh.result import FoldResult, RefreshResult, Verification
 from freshlake.service import rounds
+from freshlake.service.choices import Choice, PastChoice
 from freshlake.service.report import Finding, RefreshRecord, SourceInfo, StreamTableStatus, TreeLine, Validation
 from freshlake.statements import parse
 from freshlake.storage import policy
@@ -41,6 +42,8 @@ RECORDS = (
     Validation,
     Explanation,
     TreeLine,
+    Choice,
+    PastChoice,
 )
 WORDS = (
     *("stream table", "source", "change", "weight", "delta", "frontier", "base", "log", "fold", "refresh", "program"),

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from freshlake.catalog.enums import Action, RefreshMode
 from freshlake.compiler.support import Reason
-from freshlake.refresh.choose import Situation, SourceChange, choose
+from freshlake.refresh.choose import By, choose
+from freshlake.refresh.cost import Basis, Costs, Estimate
+from freshlake.refresh.situation import BLOWN, PASSING, Situation, SourceChange, situation_of
 from freshlake.sources.protocol import ChangeKind, Triage
 
 
@@ -16,18 +21,21 @@ def change(kind: ChangeKind = ChangeKind.MUTATING, changed: int | None = 1, rows
     return SourceChange("orders", Triage(kind, changed, 10), rows)
 
 
-def situation(*changes: SourceChange, **other: object) -> Situation:
-    return Situation(
-        mode=other.get("mode", RefreshMode.AUTO),  # type: ignore[arg-type]
-        requested=other.get("requested"),  # type: ignore[arg-type]
-        is_populated=bool(other.get("is_populated", True)),
-        needs_reinit=bool(other.get("needs_reinit", False)),
-        definition_changed=bool(other.get("definition_changed", False)),
-        not_differentiable=other.get("not_differentiable", ()),  # type: ignore[arg-type]
-        changes={f"s{i}": c for i, c in enumerate(changes)},
-        max_change_ratio=float(other.get("max_change_ratio", 0.15)),  # type: ignore[arg-type]
-        append_only=bool(other.get("append_only", False)),
-    )
+def situation(*changes: SourceChange, **other: Any) -> Situation:
+    usual: dict[str, Any] = {
+        "mode": RefreshMode.AUTO,
+        "requested": None,
+        "is_populated": True,
+        "needs_reinit": False,
+        "definition_changed": False,
+        "not_differentiable": (),
+        "max_change_ratio": 0.15,
+    }
+    return Situation(changes={f"s{i}": c for i, c in enumerate(changes)}, **usual | other)
+
+
+def costs(differential: float, full: float, basis: Basis = Basis.MEASURED, refreshes: int = 30) -> Costs:
+    return Costs(Estimate(differential, 0, 1, 5, Basis.MEASURED), Estimate(full, 0, 1, 5, basis), refreshes)
 
 
 UNSUPPORTED = (Reason("not-differentiable", "a window function has no differential rule yet"),)
@@ -159,3 +167,235 @@ def test_a_table_is_append_only_until_a_source_does_more(
 ) -> None:
     decision = choose(now)
     assert (decision.reason, decision.not_appended) == (reason, sources)
+
+
+# What it would take ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("now", "action", "reason", "by"),
+    [
+        pytest.param(
+            situation(change(changed=10), costs=costs(1000, 100)), Action.FULL, "cost-model", By.COST, id="full cheaper"
+        ),
+        pytest.param(
+            situation(change(changed=900), costs=costs(100, 1000)),
+            Action.DIFFERENTIAL,
+            None,
+            By.COST,
+            id="differential cheaper, however much changed",
+        ),
+        pytest.param(
+            situation(change(changed=10), costs=costs(1000, 810)), Action.DIFFERENTIAL, None, By.COST, id="close"
+        ),
+        pytest.param(
+            situation(change(changed=10), costs=replace(costs(1000, 810), settled=True)),
+            Action.FULL,
+            "cost-model",
+            By.COST,
+            id="close, and much was measured",
+        ),
+        pytest.param(
+            situation(change(changed=10), costs=costs(1000, 810), margin=0.95),
+            Action.FULL,
+            "cost-model",
+            By.COST,
+            id="another margin",
+        ),
+        pytest.param(
+            situation(change(changed=900), costs=costs(100, 1000, refreshes=9)),
+            Action.FULL,
+            "change-ratio-exceeded",
+            By.RATIO,
+            id="too little history",
+        ),
+        pytest.param(
+            situation(change(changed=900), costs=costs(100, 1000, refreshes=9), min_history=9),
+            Action.DIFFERENTIAL,
+            None,
+            By.COST,
+            id="enough history by the setting",
+        ),
+        pytest.param(
+            situation(change(changed=900), costs=costs(1000, 900, Basis.DERIVED)),
+            Action.FULL,
+            "change-ratio-exceeded",
+            By.RATIO,
+            id="not known well enough, above the ratio",
+        ),
+        pytest.param(
+            situation(change(changed=10), costs=costs(1000, 900, Basis.DERIVED)),
+            Action.DIFFERENTIAL,
+            None,
+            By.RATIO,
+            id="not known well enough, below the ratio",
+        ),
+        pytest.param(
+            situation(change(changed=10), costs=costs(1000, 100), max_change_ratio=0),
+            Action.DIFFERENTIAL,
+            None,
+            By.RULE,
+            id="no fallback wanted",
+        ),
+        pytest.param(
+            situation(change(changed=10), costs=costs(1000, 100), requested=RefreshMode.DIFFERENTIAL),
+            Action.DIFFERENTIAL,
+            None,
+            By.RULE,
+            id="differential on request",
+        ),
+        pytest.param(
+            situation(change(changed=10), costs=costs(1000, 100), mode=RefreshMode.DIFFERENTIAL),
+            Action.FULL,
+            "cost-model",
+            By.COST,
+            id="mode differential falls back too",
+        ),
+    ],
+)
+def test_the_cheaper_way_is_taken_when_it_is_known(now: Situation, action: Action, reason: str | None, by: By) -> None:
+    decision = choose(now)
+    assert (decision.action, decision.reason, decision.inputs["chosen"]["by"]) == (action, reason, by)
+
+
+def test_the_estimates_are_told() -> None:
+    detail = choose(situation(change(changed=10), costs=costs(12_345, 100))).detail
+    assert detail == "FULL is estimated at 100 ms, DIFFERENTIAL at 12,345 ms"
+
+
+# Bounds ---------------------------------------------------------------------------------------------------------------
+
+
+BOUNDS = [{"never_full": True}, {"max_full_rows": 999}]
+
+
+@pytest.mark.parametrize("bound", BOUNDS, ids=str)
+@pytest.mark.parametrize(
+    ("now", "refused"),
+    [
+        pytest.param(situation(change()), False, id="differential anyway"),
+        pytest.param(situation(NONE), False, id="nothing changed"),
+        pytest.param(situation(NONE, is_populated=False), False, id="first load"),
+        pytest.param(situation(change(), is_populated=False, definition_changed=True), False, id="first load, changed"),
+        pytest.param(situation(change(), requested=RefreshMode.FULL), False, id="full on request"),
+        pytest.param(situation(NONE, needs_reinit=True, requested=RefreshMode.FULL), False, id="rebuilt on request"),
+        pytest.param(situation(change(ChangeKind.HISTORY_LOST)), True, id="history lost"),
+        pytest.param(situation(change(ChangeKind.REPLACED)), True, id="replaced"),
+        pytest.param(situation(change(), not_differentiable=UNSUPPORTED), True, id="no rule"),
+        pytest.param(situation(change(), mode=RefreshMode.FULL), True, id="mode full"),
+        pytest.param(situation(NONE, needs_reinit=True), True, id="rebuild"),
+        pytest.param(situation(NONE, definition_changed=True), True, id="another query"),
+    ],
+)
+def test_a_recompute_that_is_forbidden_is_refused(now: Situation, refused: bool, bound: dict[str, Any]) -> None:
+    decision = choose(replace(now, **bound))
+    assert (decision.refusal is not None) == refused
+    if decision.refusal:
+        assert (decision.refusal.code, decision.inputs["chosen"]["refused"]) == ("full-refused", "full-refused")
+        assert next(iter(bound)) in decision.refusal.detail
+        assert str(decision.reason) in decision.refusal.detail
+    assert choose(now).refusal is None
+
+
+@pytest.mark.parametrize("bound", BOUNDS, ids=str)
+@pytest.mark.parametrize(
+    "now",
+    [
+        situation(change(changed=900)),
+        situation(change(changed=10), costs=costs(1000, 100)),
+        situation(replace(change(), triage=replace(change().triage, truncated=True))),
+    ],
+)
+def test_what_would_only_be_cheaper_in_full_is_differential_where_full_is_forbidden(
+    now: Situation, bound: dict[str, Any]
+) -> None:
+    wanted, decision = choose(now), choose(replace(now, **bound))
+    assert wanted.action is Action.FULL
+    assert (decision.action, decision.reason, decision.refusal) == (Action.DIFFERENTIAL, "full-forbidden", None)
+    assert str(wanted.reason) in str(decision.detail)
+    assert decision.no_full, "and it is not done again as FULL when it fails"
+
+
+def test_a_budget_counts_the_rows_of_all_sources() -> None:
+    lost = situation(change(ChangeKind.HISTORY_LOST), NONE, max_full_rows=2000)
+    assert choose(lost).refusal is None
+    assert choose(replace(lost, max_full_rows=1999)).refusal is not None
+    unknown = situation(change(ChangeKind.HISTORY_LOST), change(rows=None), max_full_rows=10**9)
+    assert choose(unknown).refusal is not None, "what is not known may be too much"
+
+
+# The fuse -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("now", "blown"),
+    [
+        pytest.param(situation(change(changed=100), fuse_rows=100), False, id="at the limit"),
+        pytest.param(situation(change(changed=101), fuse_rows=100), True, id="above the limit"),
+        pytest.param(situation(change(changed=1), change(changed=101), fuse_rows=100), True, id="one source"),
+        pytest.param(situation(change(changed=60), change(changed=60), fuse_rows=100), False, id="each source alone"),
+        pytest.param(situation(change(changed=None), fuse_rows=100), False, id="size of the change unknown"),
+        pytest.param(situation(change(ChangeKind.REPLACED, None), fuse_rows=100), True, id="replaced"),
+        pytest.param(situation(change(changed=101), fuse_rows=100, mode=RefreshMode.FULL), True, id="mode full"),
+        pytest.param(situation(change(changed=101), fuse_rows=100, is_populated=False), False, id="first load"),
+        pytest.param(
+            situation(change(changed=101), fuse_rows=100, requested=RefreshMode.DIFFERENTIAL), False, id="asked for"
+        ),
+        pytest.param(situation(change(changed=101), fuse_rows=100, requested=RefreshMode.FULL), False, id="full asked"),
+        pytest.param(situation(change(changed=1), fuse_rows=100, fuse_state=BLOWN), True, id="still blown"),
+        pytest.param(situation(NONE, fuse_rows=100, fuse_state=BLOWN), False, id="blown, nothing to do"),
+        pytest.param(situation(change(changed=101), fuse_rows=100, fuse_state=PASSING), False, id="resumed"),
+        pytest.param(
+            situation(change(ChangeKind.REPLACED, None), fuse_rows=100, never_full=True), True, id="before the bounds"
+        ),
+    ],
+)
+def test_a_change_that_is_too_large_blows_the_fuse(now: Situation, blown: bool) -> None:
+    refusal = choose(now).refusal
+    assert (refusal.code if refusal else None) == ("fuse-blown" if blown else None)
+
+
+# Replay ---------------------------------------------------------------------------------------------------------------
+
+
+def _any(drawn: random.Random) -> Situation:
+    def one(*values: Any) -> Any:
+        return drawn.choice(values)
+
+    def source() -> SourceChange:
+        kind = one(*ChangeKind)
+        columns = one((), ("price",)) if kind is ChangeKind.SCHEMA_CHANGED else ()
+        data = one(ChangeKind.NONE, ChangeKind.INSERT_ONLY, ChangeKind.MUTATING)
+        triage = Triage(kind, one(None, 0, 7, 900), one(0, 10), one(None, "why"), one(True, False, False), data=data)
+        return SourceChange(one("orders", "customers"), triage, one(None, 0, 1000), columns)
+
+    return situation(
+        *(source() for _ in range(one(1, 1, 2, 3))),
+        mode=one(*RefreshMode),
+        requested=one(None, None, *RefreshMode),
+        is_populated=one(True, True, True, False),
+        needs_reinit=one(True, False, False, False),
+        definition_changed=one(True, False, False, False),
+        not_differentiable=one((), (), UNSUPPORTED),
+        max_change_ratio=one(0.0, 0.15, 1.0),
+        append_only=one(True, False),
+        changed_texts=one((), ("view v",)),
+        costs=one(None, costs(drawn.uniform(1, 9), drawn.uniform(1, 9), one(*Basis), one(5, 50))),
+        never_full=one(True, False, False),
+        max_full_rows=one(None, 10, 10_000),
+        fuse_rows=one(None, 5, 5_000),
+        fuse_state=one(None, None, BLOWN, PASSING),
+    )
+
+
+def test_every_decision_can_be_made_again_from_what_the_history_keeps() -> None:
+    drawn, actions = random.Random(7), set()
+    for _ in range(3_000):
+        decision = choose(_any(drawn))
+        again = choose(situation_of(json.loads(json.dumps(decision.inputs))))
+        assert (again.action, again.reason, again.detail) == (decision.action, decision.reason, decision.detail)
+        assert (again.refusal, again.no_full) == (decision.refusal, decision.no_full)
+        assert again.not_appended == decision.not_appended
+        assert json.dumps(again.inputs) == json.dumps(decision.inputs)
+        actions.add((decision.action, decision.refusal is None))
+    assert len(actions) > 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 from uuid import uuid4
@@ -11,7 +12,7 @@ from sqlalchemy import Connection, func, insert, select, update
 from freshlake.catalog.database import Database
 from freshlake.catalog.enums import Action, RefreshStatus
 from freshlake.catalog.leases import check_epoch, free, is_live
-from freshlake.catalog.records import Lease, Refresh
+from freshlake.catalog.records import Json, Lease, Refresh
 from freshlake.catalog.rows import fetch, fetch_one
 from freshlake.catalog.stream_tables import require
 from freshlake.catalog.tables import leases, refresh_history
@@ -78,6 +79,23 @@ class History(Database):
             query = query.where(refresh_history.c.stream_table_id == stream_table_id)
         with self._read() as connection:
             return fetch(connection, query if limit is None else query.limit(limit), Refresh)
+
+    def decisions(self, stream_table_id: int, actions: Sequence[Action], limit: int) -> tuple[Json, ...]:
+        """What the refreshes of a stream table with one of these actions were decided from, newest first."""
+        history = refresh_history.c
+        query = (
+            select(history.decision)
+            .where(
+                history.stream_table_id == stream_table_id,
+                history.status == RefreshStatus.COMPLETED,
+                history.action.in_(actions),
+                history.decision.is_not(None),
+            )
+            .order_by(history.sequence.desc())
+            .limit(limit)
+        )
+        with self._read() as connection:
+            return tuple(connection.execute(query).scalars())
 
     def newest_version_before(self, stream_table_id: int, generation: int, limit: datetime) -> int:
         """The newest version of a generation that a refresh made before a time; 0 when there is none."""

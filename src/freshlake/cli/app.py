@@ -62,6 +62,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
         looking.alerts,
         looking.sources,
         looking.explain,
+        looking.choice,
         looking.validate,
         looking.verify,
     ),

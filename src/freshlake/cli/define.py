@@ -40,6 +40,13 @@ PartitionOption = Annotated[
 AppendOption = Annotated[
     bool | None, typer.Option("--append-only/--no-append-only", help="Whether rows of its sources are only added.")
 ]
+NeverFullOption = Annotated[
+    bool | None, typer.Option("--never-full/--no-never-full", help="Whether it is never recomputed by itself.")
+]
+FullRowsOption = Annotated[
+    int | None, typer.Option(min=0, help="Not recomputed by itself over sources of more rows; 0: no limit.")
+]
+FuseOption = Annotated[int | None, typer.Option(min=0, help="A change of more rows of a source stops it; 0: no limit.")]
 FoldOption = Annotated[FoldPolicy | None, typer.Option("--fold", case_sensitive=False, help="When the log is folded.")]
 TierOption = Annotated[Tier | None, typer.Option(case_sensitive=False, help="How often it is worth refreshing.")]
 ConsistencyOption = Annotated[
@@ -65,6 +72,9 @@ def create(
     tier: TierOption = None,
     diamond_consistency: ConsistencyOption = None,
     diamond_schedule_policy: PolicyOption = None,
+    never_full: NeverFullOption = None,
+    max_full_rows: FullRowsOption = None,
+    fuse_rows: FuseOption = None,
     empty: Annotated[bool, typer.Option("--empty", help="Create without data; the first refresh loads it.")] = False,
     existing: Annotated[Existing, typer.Option(case_sensitive=False, help="When the name is taken.")] = Existing.ERROR,
 ) -> None:
@@ -80,6 +90,9 @@ def create(
         tier=tier,
         diamond_consistency=diamond_consistency,
         diamond_schedule_policy=diamond_schedule_policy,
+        never_full=never_full,
+        max_full_rows=max_full_rows,
+        fuse_rows=fuse_rows,
         initialize=False if empty else None,
         dialect=dialect,
     )
@@ -110,6 +123,9 @@ def alter(
     tier: TierOption = None,
     diamond_consistency: ConsistencyOption = None,
     diamond_schedule_policy: PolicyOption = None,
+    never_full: NeverFullOption = None,
+    max_full_rows: FullRowsOption = None,
+    fuse_rows: FuseOption = None,
 ) -> None:
     """Change the query or options of a stream table."""
     run = invocation(context)
@@ -125,6 +141,9 @@ def alter(
         tier=tier,
         diamond_consistency=diamond_consistency,
         diamond_schedule_policy=diamond_schedule_policy,
+        never_full=never_full,
+        max_full_rows=max_full_rows,
+        fuse_rows=fuse_rows,
     )
     if not changes:
         raise typer.BadParameter("nothing to change: give a query or an option")

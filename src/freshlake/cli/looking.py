@@ -1,4 +1,4 @@
-"""`status`, `health`, `history`, `alerts`, `sources`, `explain`, `validate`, `verify`: what there is, and how it is."""
+"""What there is, and whether it is right: `status`, `health`, `history`, `alerts`, `explain`, `choice` and others."""
 
 from __future__ import annotations
 
@@ -38,6 +38,8 @@ HISTORY = (
 )
 ALERTS = ("at", "event", "table", "payload")
 SOURCES = ("stream_table", "source", "source_type", "position", "head", "pending", "problem", "columns_used")
+CHOICE = (*("table", "action", "by", "reason", "detail", "error", "changed_rows", "differential_ms", "full_ms"),)
+REPLAYED = ("started", "action", "by", "reason", "error", "again", "same")
 VERIFIED = ("table", "equal", "compared_rows", "missing", "unexpected", "not_compared")
 UNHEALTHY = 1
 DIFFERENT = 3
@@ -106,6 +108,25 @@ def explain(
             run.terminal.data(explanation.to_dict())
         else:
             run.terminal.text(str(explanation))
+
+
+def choice(
+    context: typer.Context,
+    name: Name,
+    past: Annotated[int | None, typer.Option(min=1, help="Make this many past decisions again instead.")] = None,
+) -> None:
+    """Show what the next refresh would do, and why; exit code 3 when a past decision would be another one now."""
+    run = invocation(context)
+    with run.open() as fl:
+        if past is None:
+            with run.terminal.working("compiling"):
+                answer = fl.explain_choice(name)
+            run.terminal.records([answer], CHOICE, "")
+            return
+        found = fl.replay_choices(name, limit=past)
+    run.terminal.records(found, REPLAYED, f"nothing was chosen for {name} yet")
+    if not all(each.same for each in found):
+        raise typer.Exit(DIFFERENT)
 
 
 def validate(

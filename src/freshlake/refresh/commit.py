@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -27,6 +28,7 @@ from freshlake.refresh.definition import Definition
 from freshlake.refresh.inputs import SMALL_ROWS, Inputs, SourceSpan, StoredNode, are_small
 from freshlake.refresh.result import RefreshResult
 from freshlake.refresh.run import Runner, collect_small, renamed
+from freshlake.refresh.stored import stored_nodes
 from freshlake.refresh.terms import DEFAULT_TERMS, Terms
 from freshlake.refresh.uses import USES
 from freshlake.sources.protocol import ChangeKind, Position, Source
@@ -133,8 +135,12 @@ class Work:
     edges: tuple[Dependency, ...] | None = None
     """What the table reads from now on, if that moves with this refresh too."""
     terms: Terms = DEFAULT_TERMS
+    began: float = field(default=0.0, init=False)
+    took: float | None = field(default=None, init=False)
+    """Milliseconds from the start of the computation to the end of the append."""
 
     def perform(self) -> Done:
+        self.began = time.perf_counter()
         action = self.decision.action
         if action is Action.NO_DATA:
             return self._commit(self.table.version, Counts(), None, 0)
@@ -185,6 +191,7 @@ class Work:
         runner.load = load
         runner.run(self.compiled.full(replaced=False))
         self.mark("loaded")
+        self.took = (time.perf_counter() - self.began) * 1000
         point = runner.loaded[ROOT]
         rows = tables[ROOT].certificate(version).rows_inserted
         nodes = {
@@ -339,7 +346,7 @@ class Work:
             folded_version=fold.folded_version if fold else None,
             source_changes=sum(s["changed_rows"] or 0 for s in self.decision.inputs["sources"].values()),
             fallback_reason=self.decision.reason,
-            decision={**self.decision.inputs, "detail": self.decision.detail},
+            decision={**self.decision.inputs, "detail": self.decision.detail, **self._measured(row_count)},
             changes=dict(self.changes),
             publish=self.terms.publish,
         )
@@ -347,30 +354,18 @@ class Work:
             table = self.engine.catalog.commit_refresh(self.table.id, self.lease.epoch, moved)
             if self.edges is not None:
                 self.engine.catalog.replace_dependencies(table.id, self.edges)
+        assert moved.decision is not None
+        self.engine.learned.add(self.table, table, self.compiled, moved.decision)
         self.mark("committed")
         return Done(table, self.refresh_id, rows.inserted, rows.deleted, rows.updated, read)
 
-
-def stored_nodes(engine: Engine, table: StreamTable, compiled: CompiledQuery) -> dict[str, StoredNode]:
-    """Where every node of a table stands, as the catalog committed it."""
-    assert table.fold_base_version is not None
-    assert table.folded_version is not None
-    stored = {
-        ROOT: StoredNode(
-            engine.layout.root(table, table.generation),
-            table.version,
-            FoldPoint(table.fold_base_version, table.folded_version),
-        )
-    }
-    for node in compiled.nodes:
-        if node.id != ROOT:
-            state = table.nodes[node.id]
-            assert state.base_version is not None
-            assert state.folded_version is not None
-            point = FoldPoint(state.base_version, state.folded_version)
-            path = engine.layout.node(table.storage_id, table.generation, node.id)
-            stored[node.id] = StoredNode(path, state.version, point)
-    return stored
+    def _measured(self, target_rows: int | None) -> dict[str, Any]:
+        action = self.decision.action
+        if action is Action.NO_DATA:
+            return {}
+        took = (time.perf_counter() - self.began) * 1000 if self.took is None else self.took
+        sources = self.decision.inputs["sources"]
+        return self.engine.learned.measured(self.table, self.compiled, action, sources, self.spans, target_rows, took)
 
 
 def result(done: Done, decision: Decision, jobs: int, took: float, timings: Mapping[str, float]) -> RefreshResult:

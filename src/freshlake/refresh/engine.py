@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from freshlake.catalog.enums import Action, RefreshMode, SourceType, Status
-from freshlake.catalog.names import TableName
 from freshlake.catalog.records import Dependency, Lease, StreamTable
 from freshlake.compiler.compile import CompiledQuery
 from freshlake.errors import (
@@ -17,9 +16,8 @@ from freshlake.errors import (
     CommitConflict,
     DataError,
     FreshlakeError,
-    InternalError,
+    FuseBlown,
     InvalidQuery,
-    NotDifferentiable,
     RecursionLimit,
     RefreshInProgress,
     SourceDropped,
@@ -29,12 +27,15 @@ from freshlake.errors import (
     TableNotFound,
 )
 from freshlake.refresh import commit, recover, roots
-from freshlake.refresh.choose import Decision, Situation, SourceChange, choose
+from freshlake.refresh.choose import Decision, choose
 from freshlake.refresh.definition import definition_of
 from freshlake.refresh.edges import check_acyclic, edges_of
 from freshlake.refresh.inputs import SourceSpan
+from freshlake.refresh.learned import Learned
 from freshlake.refresh.queries import Queries
+from freshlake.refresh.refused import defect, full_refused, refused, require_differential
 from freshlake.refresh.result import RefreshResult
+from freshlake.refresh.situation import BLOWN, Situation, SourceChange, bounds
 from freshlake.refresh.spark_errors import translated
 from freshlake.refresh.terms import DEFAULT_TERMS, Terms
 from freshlake.refresh.uses import USES, differing
@@ -58,6 +59,10 @@ class Engine(Queries):
     """Everything a refresh needs; one per connection, shared by its threads."""
 
     _sources: dict[str, Source] = field(default_factory=dict)
+    learned: Learned = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.learned = Learned(self.catalog)
 
     # Sources ---------------------------------------------------------------------------------------------------------
 
@@ -92,6 +97,11 @@ class Engine(Queries):
         return {e.source_key: pins[e.source_key] if e.source_key in pins else self.source(e).head() for e in edges}
 
     # Refresh ---------------------------------------------------------------------------------------------------------
+
+    def next_choice(self, table: StreamTable) -> Decision:
+        """What a refresh would do now, and why; nothing is run, nothing is recorded."""
+        heads = self.heads(self.catalog.dependencies(table.id), {})
+        return choose(_Refresh(self, table.id, heads, None, time.perf_counter(), DEFAULT_TERMS).situation(table)[0])
 
     def refresh(
         self,
@@ -151,18 +161,6 @@ class Engine(Queries):
         return unmoved and self.means_the_same(table)
 
 
-def require_differential(compiled: CompiledQuery, name: TableName) -> None:
-    """Refuse DIFFERENTIAL for a query that has no rules for it."""
-    if compiled.reasons:
-        raise NotDifferentiable(
-            f"the query of {name.short} cannot be refreshed differentially",
-            detail="; ".join(r.message for r in compiled.reasons),
-            hint=compiled.reasons[0].hint,
-            construct=compiled.reasons[0].construct,
-            position=compiled.reasons[0].position,
-        )
-
-
 def with_refresh_failure(engine: Engine, table: StreamTable, error: FreshlakeError) -> None:
     """Leave a trace in the history for a refresh that could not begin."""
     try:
@@ -176,12 +174,6 @@ def with_refresh_failure(engine: Engine, table: StreamTable, error: FreshlakeErr
         )
     finally:
         engine.catalog.release_lease(lease)
-
-
-def _defect(table: StreamTable, error: Exception) -> InternalError:
-    """What should not happen must not leave a refresh that looks as if it were still running."""
-    message = f"the refresh of {table.full_name.short} failed in a way that Freshlake did not expect"
-    return InternalError(message, detail=f"{type(error).__name__}: {error}")
 
 
 @dataclass
@@ -246,12 +238,14 @@ class _Refresh:
         try:
             with translated(), engine.worker.counting() as count:
                 engine.worker.run_under(table.session_settings)
-                situation, spans, compiled = self._situation(table)
+                situation, spans, compiled = self.situation(table)
                 decision = choose(situation)
                 self._mark("triage")
+                if decision.refusal is not None:
+                    raise refused(table.full_name, decision.refusal)
                 done, decision = self._perform(table, lease, refresh.refresh_id, decision, spans, compiled)
         except Exception as error:
-            known = error if isinstance(error, FreshlakeError) else _defect(table, error)
+            known = error if isinstance(error, FreshlakeError) else defect(table.full_name, error)
             engine.catalog.fail_refresh(
                 refresh.refresh_id,
                 known,
@@ -259,9 +253,11 @@ class _Refresh:
                 action=decision.action if decision else None,
                 fallback_reason=decision.reason if decision else None,
                 decision=dict(decision.inputs) if decision else None,
-                fatal=isinstance(known, SourceDropped),
+                fatal=isinstance(known, SourceDropped | FuseBlown),
                 retry=self.terms.retries and isinstance(known, MAY_PASS),
             )
+            if isinstance(known, FuseBlown):
+                engine.catalog.update(table.id, fuse_state=BLOWN)
             if known is error:
                 raise
             raise known from error
@@ -272,7 +268,7 @@ class _Refresh:
         now = (time.perf_counter() - self.started) * 1000
         self.timings[phase] = now - sum(self.timings.values())
 
-    def _situation(self, table: StreamTable) -> tuple[Situation, dict[str, SourceSpan], CompiledQuery]:
+    def situation(self, table: StreamTable) -> tuple[Situation, dict[str, SourceSpan], CompiledQuery]:
         """What changed since the committed frontier, and the query that reads it."""
         engine = self.engine
         edges = engine.catalog.dependencies(table.id)
@@ -299,6 +295,8 @@ class _Refresh:
             changes=changes,
             max_change_ratio=engine.settings.differential_max_change_ratio,
             append_only=table.append_only,
+            costs=engine.learned.costs(table, compiled, changes),
+            **bounds(table, engine.settings),
         )
         return situation, spans, compiled
 
@@ -346,6 +344,8 @@ class _Refresh:
                 ", ".join(decision.not_appended),
             )
             work = replace(work, changes={"append_only": False})
+        if table.fuse_state is not None and decision.action is not Action.NO_DATA:
+            work = replace(work, changes={**work.changes, "fuse_state": None})
         if decision.action is Action.REINITIALIZE or not table.is_populated:
             # the query may mean something else than when it was last compiled
             edges = edges_of(self.engine.catalog, compiled)
@@ -359,6 +359,8 @@ class _Refresh:
         except (DataError, SourceHistoryLost) as error:
             if self.requested is RefreshMode.DIFFERENTIAL:
                 raise
+            if decision.no_full is not None:
+                raise full_refused(table.full_name, f"{decision.no_full}; {error.code}: {error.message}") from error
             code = "delta-evaluation-error" if isinstance(error, DataError) else "history-lost"
             code = error.code if isinstance(error, RecursionLimit) else code
             again = replace(decision, action=Action.FULL, reason=code, detail=error.message)

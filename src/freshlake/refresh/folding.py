@@ -10,10 +10,10 @@ from freshlake.catalog.enums import FoldPolicy
 from freshlake.catalog.records import Lease, StreamTable
 from freshlake.compiler.split import ROOT
 from freshlake.errors import StreamTableNotPopulated
-from freshlake.refresh.commit import stored_nodes
 from freshlake.refresh.recover import Heartbeat, adopt
 from freshlake.refresh.result import FoldResult
 from freshlake.refresh.spark_errors import translated
+from freshlake.refresh.stored import stored_nodes
 from freshlake.storage.policy import should_fold
 
 if TYPE_CHECKING:

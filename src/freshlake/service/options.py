@@ -7,9 +7,11 @@ from enum import StrEnum
 from typing import Any
 
 from freshlake.catalog.enums import FoldPolicy, RefreshMode, Status
+from freshlake.catalog.names import TableName
 from freshlake.compiler.compile import CompiledQuery
 from freshlake.errors import InvalidArgument, Unsupported
 from freshlake.refresh.commit import stored_schema
+from freshlake.refresh.refused import require_differential
 from freshlake.schedule.expression import parse_schedule
 from freshlake.schedule.state import Consistency, Policy, Tier
 from freshlake.storage.layout import stored_schema as as_stored
@@ -25,10 +27,16 @@ DEFAULTS: Mapping[str, Any] = {
     "tier": Tier.HOT,
     "diamond_consistency": Consistency.ATOMIC,
     "diamond_schedule_policy": Policy.FASTEST,
+    "never_full": False,
+    "max_full_rows": 0,
+    "fuse_rows": 0,
 }
 """What an option means that is not given when a table is created or replaced."""
 
 NAMES = (*DEFAULTS, "status")
+
+Reader = Callable[[Any, int], dict[str, Any]]
+"""From a value and the shortest schedule in seconds to columns of the catalog."""
 
 LATER: Mapping[str, str] = {
     "cdc_mode": "sources are Delta tables and stream tables, whose changes are read from their own logs",
@@ -83,11 +91,37 @@ def _status(text: str, _: int) -> dict[str, Any]:
     raise InvalidArgument(f"'{text}' is not a status that can be set", hint="use ACTIVE or SUSPENDED")
 
 
-def _append_only(value: bool | str, _: int) -> dict[str, Any]:
-    words = {"true": True, "false": False}
-    if str(value).lower() not in words:
-        raise InvalidArgument(f"append_only cannot be '{value}'", hint="use true or false")
-    return {"append_only": words[str(value).lower()]}
+def _yes_or_no(name: str) -> Reader:
+    def read(value: bool | str, _: int) -> dict[str, Any]:
+        words = {"true": True, "false": False}
+        if str(value).lower() not in words:
+            raise InvalidArgument(f"{name} cannot be '{value}'", hint="use true or false")
+        return {name: words[str(value).lower()]}
+
+    return read
+
+
+def _rows(name: str) -> Reader:
+    """A number of rows; 0 is no limit, which the catalog keeps as NULL."""
+
+    def read(value: int | str, _: int) -> dict[str, Any]:
+        text = str(value).strip().replace("_", "")
+        if isinstance(value, bool) or not text.isascii() or not text.isdigit() or len(text) > 18:
+            raise InvalidArgument(f"{name} cannot be '{value}'", hint="use a number of rows, or 0 for no limit")
+        return {name: int(text) or None}
+
+    return read
+
+
+def check_bounds(name: TableName, mode: RefreshMode, never_full: bool, compiled: CompiledQuery) -> None:
+    """A table that is never recomputed needs another way to be refreshed."""
+    if never_full and mode is RefreshMode.FULL:
+        raise InvalidArgument(
+            "never_full does not go together with the refresh mode FULL",
+            hint="use the refresh mode AUTO, or never_full = false",
+        )
+    if never_full or mode is RefreshMode.DIFFERENTIAL:
+        require_differential(compiled, name)
 
 
 def _partition_by(value: Sequence[str] | str, _: int) -> dict[str, Any]:
@@ -95,7 +129,7 @@ def _partition_by(value: Sequence[str] | str, _: int) -> dict[str, Any]:
     return {"partition_by": tuple(name.strip() for name in names if name.strip())}
 
 
-def _word(name: str, kind: type[StrEnum]) -> Callable[[str, int], dict[str, Any]]:
+def _word(name: str, kind: type[StrEnum]) -> Reader:
     def read(text: str, _: int) -> dict[str, Any]:
         word = text.strip().lower()
         if word not in set(kind):
@@ -105,14 +139,17 @@ def _word(name: str, kind: type[StrEnum]) -> Callable[[str, int], dict[str, Any]
     return read
 
 
-_READERS: Mapping[str, Callable[[Any, int], dict[str, Any]]] = {
+_READERS: Mapping[str, Reader] = {
     "schedule": _schedule,
     "refresh_mode": lambda text, _: {"refresh_mode": RefreshMode.parse(text)},
     "fold_policy": lambda text, _: {"fold_policy": FoldPolicy.parse(text)},
     "status": _status,
-    "append_only": _append_only,
+    "append_only": _yes_or_no("append_only"),
     "partition_by": _partition_by,
     "tier": _word("tier", Tier),
     "diamond_consistency": _word("diamond_consistency", Consistency),
     "diamond_schedule_policy": _word("diamond_schedule_policy", Policy),
+    "never_full": _yes_or_no("never_full"),
+    "max_full_rows": _rows("max_full_rows"),
+    "fuse_rows": _rows("fuse_rows"),
 }

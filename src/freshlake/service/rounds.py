@@ -13,11 +13,11 @@ from freshlake.catalog.enums import Action, RefreshMode, Status
 from freshlake.catalog.records import Dependency, StreamTable
 from freshlake.compiler.split import ROOT
 from freshlake.errors import FreshlakeError, StreamTableSuspended
-from freshlake.refresh.commit import stored_nodes
 from freshlake.refresh.edges import graph
 from freshlake.refresh.engine import Engine, Pins
 from freshlake.refresh.folding import fold_if_due, oldest_fold
 from freshlake.refresh.result import FoldResult, RefreshResult
+from freshlake.refresh.stored import stored_nodes
 from freshlake.refresh.terms import Terms
 from freshlake.schedule.graph import Graph
 from freshlake.schedule.state import Consistency

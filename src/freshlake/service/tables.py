@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
-from freshlake.catalog.enums import Action, RefreshMode
+from freshlake.catalog.enums import Action, Status
 from freshlake.catalog.names import TableName
 from freshlake.catalog.records import Dependency, NewStreamTable, StreamTable
 from freshlake.compiler.compile import CompiledQuery
@@ -24,8 +24,9 @@ from freshlake.refresh import commit
 from freshlake.refresh.choose import Decision
 from freshlake.refresh.definition import Builder, Definition, definition_of
 from freshlake.refresh.edges import check_acyclic, edges_of, graph
-from freshlake.refresh.engine import Engine, require_differential
+from freshlake.refresh.engine import Engine
 from freshlake.refresh.recover import Heartbeat, adopt
+from freshlake.refresh.situation import BLOWN, PASSING
 from freshlake.refresh.spark_errors import translated
 from freshlake.refresh.terms import Terms
 from freshlake.refresh.worker import pinned_settings
@@ -33,7 +34,7 @@ from freshlake.schedule.graph import Graph
 from freshlake.service.announce import Announcer
 from freshlake.service.definitions import define_in
 from freshlake.service.names import Names
-from freshlake.service.options import DEFAULTS, checked, partition_columns
+from freshlake.service.options import DEFAULTS, check_bounds, checked, partition_columns
 from freshlake.service.rounds import Round, Rounds
 from freshlake.storage.table import ChangeLogged
 
@@ -64,7 +65,7 @@ class Tables:
         wanted = self._wanted(options)
         settings = pinned_settings(self.engine.spark)
         definition = define_in(self.engine, query, dialect, settings)
-        compiled, edges = self._feasible(target, definition, settings, wanted["refresh_mode"])
+        compiled, edges = self._feasible(target, definition, settings, wanted)
         wanted["partition_by"] = partition_columns(wanted["partition_by"], compiled)
         self._warn(target, definition)
         new = NewStreamTable(
@@ -139,7 +140,8 @@ class Tables:
     ) -> StreamTable:
         """Everything is checked before anything changes; a new query or layout is loaded aside and swapped in."""
         table = self.engine.catalog.get(self._name(name))
-        after = self._altered(table, query, dialect, self._checked(options))
+        fields = self._checked(options)
+        after = self._altered(table, query, dialect, fields | _fuse(table, fields))
         self.announcer.altered(table, after)
         return after
 
@@ -153,15 +155,15 @@ class Tables:
             return self.engine.catalog.update(table.id, **fields) if fields else table
         settings = table.session_settings
         definition = definition_of(table) if query is None else define_in(self.engine, query, dialect, settings)
-        mode = fields.get("refresh_mode", table.refresh_mode)
-        compiled, edges = self._feasible(table.full_name, definition, settings, mode)
+        wanted = {name: fields.get(name, getattr(table, name)) for name in ("refresh_mode", "never_full")}
+        compiled, edges = self._feasible(table.full_name, definition, settings, wanted)
         fields["partition_by"] = partition_columns(fields.get("partition_by", table.partition_by), compiled)
         self._warn(table.full_name, definition)
         moment = Round({}, None)
         if any(edge.stream_table_id is not None for edge in edges):
             moment = self.rounds.prepare(table, edges)
             # an upstream that was rebuilt may give the query another meaning
-            compiled, edges = self._feasible(table.full_name, definition, settings, mode)
+            compiled, edges = self._feasible(table.full_name, definition, settings, wanted)
         self._warn_of_types(table, compiled)
         fields |= commit.meaning(compiled, settings)
         if query is None:
@@ -181,19 +183,20 @@ class Tables:
 
     def _check_in_place(self, table: StreamTable, fields: dict[str, Any]) -> None:
         """What needs no new load still has to go together with the query."""
-        mode = fields.get("refresh_mode")
-        if mode is RefreshMode.DIFFERENTIAL and mode is not table.refresh_mode:
-            require_differential(self.engine.compiled(table), table.full_name)
+        if any(
+            fields.get(name, getattr(table, name)) != getattr(table, name) for name in ("refresh_mode", "never_full")
+        ):
+            mode, never_full = (fields.get(n, getattr(table, n)) for n in ("refresh_mode", "never_full"))
+            check_bounds(table.full_name, mode, never_full, self.engine.compiled(table))
         if "partition_by" in fields:
             fields["partition_by"] = partition_columns(fields["partition_by"], self.engine.compiled(table))
 
     def _feasible(
-        self, target: TableName, definition: Definition, settings: Mapping[str, Any], mode: RefreshMode
+        self, target: TableName, definition: Definition, settings: Mapping[str, Any], wanted: Mapping[str, Any]
     ) -> tuple[CompiledQuery, tuple[Dependency, ...]]:
         """What a definition compiles to and reads; refused if that does not go together with the mode or the graph."""
         compiled = self.engine.compile(definition, settings)
-        if mode is RefreshMode.DIFFERENTIAL:
-            require_differential(compiled, target)
+        check_bounds(target, wanted["refresh_mode"], wanted["never_full"], compiled)
         edges = edges_of(self.engine.catalog, compiled)
         check_acyclic(self.engine.catalog, target, edges)
         return compiled, edges
@@ -315,6 +318,15 @@ def _columns(definition: Definition) -> dict[str, Any]:
         "definition_kind": definition.kind,
         "definition_reference": definition.reference,
     }
+
+
+def _fuse(table: StreamTable, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """A blown fuse lets the next refresh pass when the table is resumed; another limit is a new fuse."""
+    if "fuse_rows" in fields and fields["fuse_rows"] != table.fuse_rows:
+        return {"fuse_state": None}
+    if fields.get("status") is Status.ACTIVE and table.fuse_state == BLOWN:
+        return {"fuse_state": PASSING}
+    return {}
 
 
 def _folded(names: Sequence[str]) -> list[str]:
