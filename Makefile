@@ -3,9 +3,10 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 N ?= 500
 BENCH ?= quick
+MINUTES ?= 30
 FILES ?= tests/scenarios
 
-.PHONY: help setup demo test check lint types imports pytest slow scenarios matrix fuzz bench docs clean
+.PHONY: help setup demo test check lint types imports pytest slow scenarios matrix fuzz soak bench docs clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  \033[1mmake %-9s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +47,9 @@ matrix: setup ## execute every cell of the support matrix and write its page
 
 fuzz: setup ## N random query and change histories against recomputation (N=500)
 	$(PY) -m tests.property.fuzz --count $(N) --processes 2
+
+soak: setup ## two daemons under load, one killed every minute, and what readers see compared (MINUTES=30)
+	$(PY) -m tests.soak --minutes $(MINUTES)
 
 bench: setup ## measure refreshes against recompute, MERGE and a plain append (BENCH=quick or full)
 	$(PY) -m bench --$(BENCH)

@@ -1,0 +1,1 @@
+"""Daemons under load, killed all the time: what readers see stays right. `make soak`."""
