@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from random import Random
 from typing import Any
 
 from freshlake.schedule import Graph, parse_schedule
@@ -33,3 +35,23 @@ def graph(text: str) -> Graph:
 
 def state(*tables: Watched, groups: tuple[frozenset[str], ...] = (), **limits: Any) -> State:
     return State({t.name: t for t in tables}, groups, Limits(**limits))
+
+
+def random_graph(random: Random, most: int = 8) -> Graph:
+    """Up to `most` tables over three sources; names say nothing about the order."""
+    names = [f"t{i}" for i in range(random.randint(0, most))]
+    random.shuffle(names)
+    pool = ["o", "p", "q"]
+    reads: dict[str, list[str]] = {}
+    for name in names:
+        reads[name] = random.sample(pool, random.choice([0, 1, 1, 2, 2, 3]))
+        pool.append(name)
+    return Graph.of(reads)
+
+
+def ways(reads: Graph, name: str) -> Iterator[tuple[str, ...]]:
+    """Every way from a node up to something that reads nothing."""
+    for upstream in reads.reads.get(name, ()):
+        yield from ((name, *way) for way in ways(reads, upstream))
+    if not reads.reads.get(name):
+        yield (name,)

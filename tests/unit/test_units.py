@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import combinations
+from random import Random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from freshlake.schedule import Graph
 from freshlake.schedule.units import diamond_of, groups_of, partition
-from tests.unit.schedule_cases import graph
+from tests.unit.schedule_cases import graph, random_graph, ways
 
 
 def groups(reads: str, *declared: str, loose: str = "") -> list[str]:
@@ -104,63 +102,42 @@ def test_a_diamond_by_its_end() -> None:
     assert diamond_of(reads, "e") == frozenset()
 
 
-@st.composite
-def graphs(draw: st.DrawFn, most: int = 8) -> Graph:
-    """Up to `most` tables over three sources; names say nothing about the order."""
-    count = draw(st.integers(0, most))
-    names = draw(st.permutations([f"t{i}" for i in range(count)]))
-    pool = ["o", "p", "q"]
-    reads: dict[str, list[str]] = {}
-    for name in names:
-        reads[name] = draw(st.lists(st.sampled_from(pool), max_size=3, unique=True))
-        pool.append(name)
-    return Graph.of(reads)
+GRAPHS = [random_graph(Random(seed)) for seed in range(400)]
 
 
-def ways(reads: Graph, name: str) -> Iterator[tuple[str, ...]]:
-    """Every way from a node up to something that reads nothing."""
-    for upstream in reads.reads.get(name, ()):
-        yield from ((name, *way) for way in ways(reads, upstream))
-    if not reads.reads.get(name):
-        yield (name,)
+def test_a_diamond_is_what_lies_between_a_node_met_by_two_inputs_and_the_end() -> None:
+    for reads in GRAPHS:
+        for table in reads.reads:
+            met = {name: {node for way in ways(reads, name) for node in way} for name in reads.reads[table]}
+            forks = {node for one, other in combinations(met, 2) for node in met[one] & met[other]}
+            between = {
+                node
+                for way in ways(reads, table)
+                for place, node in enumerate(way)
+                if node not in forks and forks.intersection(way[place:])
+            }
+            assert diamond_of(reads, table) == between, (reads, table)
 
 
-@given(graphs())
-def test_a_diamond_is_what_lies_between_a_node_met_by_two_inputs_and_the_end(reads: Graph) -> None:
-    for table in reads.reads:
-        met = {name: {node for way in ways(reads, name) for node in way} for name in reads.reads[table]}
-        forks = {node for one, other in combinations(met, 2) for node in met[one] & met[other]}
-        between = {
-            node
-            for way in ways(reads, table)
-            for place, node in enumerate(way)
-            if node not in forks and forks.intersection(way[place:])
-        }
-        assert diamond_of(reads, table) == between
-
-
-@given(graphs(), st.data())
-def test_groups_are_apart_hold_what_belongs_together_and_never_wait_for_each_other(
-    reads: Graph, data: st.DataObject
-) -> None:
-    names = st.sampled_from(sorted(reads.reads) or ["none"])
-    declared = data.draw(st.lists(st.frozensets(names, max_size=3), max_size=2))
-    loose = data.draw(st.frozensets(names, max_size=3))
+@pytest.mark.parametrize("seed", range(200))
+def test_groups_are_apart_hold_what_belongs_together_and_never_wait_for_each_other(seed: int) -> None:
+    random = Random(seed)
+    reads = random_graph(random)
+    names = sorted(reads.reads)
+    declared = [frozenset(random.sample(names, min(len(names), random.randint(0, 3)))) for _ in range(2)]
+    loose = [name for name in names if random.random() < 0.3]
     found = groups_of(reads, loose=loose, declared=declared)
     held = [name for group in found.all for name in group.tables]
     assert len(held) == len(set(held))
-    sets = [diamond_of(reads, table) for table in reads.reads if table not in loose] + declared
-    for together in sets:
-        known = together & reads.reads.keys()
-        if len(known) > 1:
-            assert len({found.of[name].tables for name in known}) == 1
-    place = {name: found.of[name].tables[0] if name in found.of else name for name in reads.reads}
+    for together in [*(diamond_of(reads, name) for name in names if name not in loose), *declared]:
+        assert len(together) < 2 or len({found.of[name].tables for name in together}) == 1
+    place = {name: found.of[name].tables[0] if name in found.of else name for name in names}
     merged: dict[str, set[str]] = {}
-    for table in place:
+    for table in names:
         merged.setdefault(place[table], set()).update({place[n] for n in reads.inputs(table)} - {place[table]})
     assert Graph.of(merged).cycle() is None
 
 
-@given(graphs())
-def test_without_anything_together_every_table_is_alone(reads: Graph) -> None:
-    assert partition(reads, reads.order(), []) == tuple((name,) for name in reads.order())
+def test_without_anything_together_every_table_is_alone() -> None:
+    for reads in GRAPHS:
+        assert partition(reads, reads.order(), []) == tuple((name,) for name in reads.order())

@@ -29,7 +29,7 @@ class Firings:
 
     @property
     def shortest_seconds(self) -> int:
-        return self.every * _shortest(self.expression)
+        return self.every * Cron(self.expression).shortest_seconds
 
     def __str__(self) -> str:
         return self.expression if self.every == 1 else f"{self.every} × {self.expression}"
@@ -146,11 +146,6 @@ def _every(seconds: int) -> Effective:
 @lru_cache(maxsize=1024)
 def _cron(expression: str) -> Effective:
     return Effective(firings=(Firings(expression),))
-
-
-@lru_cache(maxsize=1024)
-def _shortest(expression: str) -> int:
-    return Cron(expression).shortest_seconds
 
 
 @lru_cache(maxsize=16_384)

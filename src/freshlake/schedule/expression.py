@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from itertools import islice, pairwise, takewhile
 
 from cronsim import CronSim, CronSimError
@@ -62,9 +63,7 @@ class Cron:
 
     @property
     def shortest_seconds(self) -> int:
-        firings = takewhile(lambda at: at < _LAST_LOOK, islice(CronSim(self._fields, _FIRST_LOOK), _FIRINGS_LOOKED_AT))
-        gaps = (later - earlier for earlier, later in pairwise(firings))
-        return int(min(gaps, default=timedelta(seconds=_MAX_SECONDS)).total_seconds())
+        return _shortest_gap(self._fields)
 
     def next_after(self, moment: datetime) -> datetime:
         return next(CronSim(self._fields, moment.astimezone(UTC)))
@@ -88,6 +87,14 @@ class Calculated:
 Schedule = Every | Cron | Calculated
 
 
+# A scheduler reads the same few texts every second.
+@lru_cache(maxsize=1024)
+def _shortest_gap(fields: str) -> int:
+    firings = takewhile(lambda at: at < _LAST_LOOK, islice(CronSim(fields, _FIRST_LOOK), _FIRINGS_LOOKED_AT))
+    gaps = (later - earlier for earlier, later in pairwise(firings))
+    return int(min(gaps, default=timedelta(seconds=_MAX_SECONDS)).total_seconds())
+
+
 def parse_schedule(text: str | None, *, floor_seconds: int = 1) -> Schedule:
     """Read a schedule; None means calculated. Refuses what is not a schedule, or is shorter than the floor."""
     schedule = _parse(text)
@@ -102,6 +109,7 @@ def parse_schedule(text: str | None, *, floor_seconds: int = 1) -> Schedule:
     return schedule
 
 
+@lru_cache(maxsize=1024)
 def _parse(text: str | None) -> Schedule:
     if text is None:
         return Calculated()

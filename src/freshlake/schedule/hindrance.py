@@ -80,7 +80,12 @@ def _leave_out(graph: Graph, tables: Mapping[str, Watched], found: dict[str, Ski
     for name in graph.order():
         if name not in found and (skipped := _left_out(graph, shape, tables, found, live, rest, name)):
             found[name] = skipped
-        live[name], rest[name] = (0, shape.bits[name]) if name in found else _seen(graph, live, rest, name)
+        if name in found:
+            live[name], rest[name] = 0, shape.bits[name]
+        elif not graph.reads[name]:
+            live[name], rest[name] = shape.bits[name], 0
+        else:
+            live[name], rest[name] = _seen(graph, live, rest, name)
 
 
 def _seen(graph: Graph, live: Mapping[str, int], rest: Mapping[str, int], name: str) -> tuple[int, int]:
