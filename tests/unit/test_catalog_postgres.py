@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -256,6 +257,20 @@ def test_a_copied_lake_does_not_share_the_catalog_of_the_first(tmp_path: Path, c
         Catalog.open(tmp_path / "copy", url=url)
     (tmp_path / "link").symlink_to(tmp_path / "lake")
     Catalog.open(tmp_path / "link", url=url).close()
+
+
+def test_a_copy_with_a_catalog_of_its_own_is_a_lake_of_its_own(
+    tmp_path: Path, catalog: Catalog, url: str, postgres_server: Server
+) -> None:
+    table = added(catalog)
+    shutil.copytree(tmp_path / "lake", tmp_path / "copy")
+    postgres_server.run("CREATE DATABASE other")
+    dump = [postgres_server.bin / "pg_dump", url, f"--schema={schema_of(catalog)}"]
+    postgres_server.run(subprocess.run(dump, check=True, capture_output=True, text=True).stdout, "other")
+    copy = Catalog.open(tmp_path / "copy", url=postgres_server.url("other"))
+    copy.update(table.id, schedule="1h")
+    assert (copy.get("revenue").schedule, catalog.get("revenue").schedule) == ("1h", None)
+    copy.close()
 
 
 def test_a_moved_lake_keeps_its_catalog(tmp_path: Path, catalog: Catalog, url: str) -> None:
