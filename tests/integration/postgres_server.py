@@ -62,7 +62,8 @@ def binaries() -> Path:
 @contextmanager
 def server() -> Iterator[Server]:
     """A new server; text sorts by code points, as in Spark."""
-    with cluster() as folder, running(folder) as started:
+    # nothing needs to be written that is removed right after
+    with cluster() as folder, running(folder, signal.SIGQUIT) as started:
         yield started
 
 
@@ -93,8 +94,8 @@ def cluster() -> Iterator[Path]:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Server]:
-    """A server over a data folder, until the end of the block."""
+def running(folder: Path, stop: signal.Signals = signal.SIGINT) -> Iterator[Server]:
+    """A server over a data folder, until the end of the block; it does not wait for connections that are open then."""
     bin_folder = binaries()
     settings = {"listen_addresses": "", "unix_socket_directories": folder, **QUICK}
     options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
@@ -105,7 +106,7 @@ def running(folder: Path) -> Iterator[Server]:
             _wait(bin_folder, folder, process, folder / "log")
             yield Server(bin_folder, folder)
         finally:
-            process.send_signal(signal.SIGINT)  # does not wait for connections that are still open
+            process.send_signal(stop)
             process.wait(timeout=60)
 
 

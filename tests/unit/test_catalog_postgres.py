@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -127,24 +128,33 @@ def test_without_create_a_missing_lake_is_not_found_and_not_made(tmp_path: Path,
     assert not (tmp_path / "nothing").exists()
 
 
+@pytest.fixture(scope="module")
+def code(postgres_server: Server) -> dict[str, object]:
+    """The tables that the code uses."""
+    url, lake_id = postgres_server.url(DATABASE), f"{0:032x}"
+    made_by(url, lake_id, None)
+    return shape(url, lake_id)
+
+
 @pytest.mark.parametrize("version", range(1, migrations.current_version() + 1))
-def test_every_earlier_version_becomes_the_tables_that_the_code_uses(tmp_path: Path, url: str, version: int) -> None:
-    old, code = f"{version:032x}", f"{100 + version:032x}"
+def test_every_earlier_version_becomes_the_tables_that_the_code_uses(
+    tmp_path: Path, url: str, code: dict[str, object], version: int
+) -> None:
+    old = f"{version:032x}"
     made_by(url, old, version)
-    made_by(url, code, None)
     (tmp_path / "_freshlake").mkdir()
     Marker(old, in_postgres=True).write(tmp_path / "_freshlake")
     catalog = Catalog.open(tmp_path, url=url)
     assert catalog.lake_id == old
     added(catalog)
     catalog.close()
-    assert shape(url, old) == shape(url, code)
+    assert shape(url, old) == code
 
 
-def test_a_new_catalog_has_exactly_the_tables_that_the_code_uses(catalog: Catalog, url: str) -> None:
-    code = f"{200:032x}"
-    made_by(url, code, None)
-    assert shape(url, catalog.lake_id) == shape(url, code)
+def test_a_new_catalog_has_exactly_the_tables_that_the_code_uses(
+    catalog: Catalog, url: str, code: dict[str, object]
+) -> None:
+    assert shape(url, catalog.lake_id) == code
 
 
 def test_an_upgrade_fails_as_a_whole(tmp_path: Path, catalog: Catalog, url: str) -> None:
@@ -247,6 +257,20 @@ def test_a_copied_lake_does_not_share_the_catalog_of_the_first(tmp_path: Path, c
         Catalog.open(tmp_path / "copy", url=url)
     (tmp_path / "link").symlink_to(tmp_path / "lake")
     Catalog.open(tmp_path / "link", url=url).close()
+
+
+def test_a_copy_with_a_catalog_of_its_own_is_a_lake_of_its_own(
+    tmp_path: Path, catalog: Catalog, url: str, postgres_server: Server
+) -> None:
+    table = added(catalog)
+    shutil.copytree(tmp_path / "lake", tmp_path / "copy")
+    postgres_server.run("CREATE DATABASE other")
+    dump = [postgres_server.bin / "pg_dump", url, f"--schema={schema_of(catalog)}"]
+    postgres_server.run(subprocess.run(dump, check=True, capture_output=True, text=True).stdout, "other")
+    copy = Catalog.open(tmp_path / "copy", url=postgres_server.url("other"))
+    copy.update(table.id, schedule="1h")
+    assert (copy.get("revenue").schedule, catalog.get("revenue").schedule) == ("1h", None)
+    copy.close()
 
 
 def test_a_moved_lake_keeps_its_catalog(tmp_path: Path, catalog: Catalog, url: str) -> None:

@@ -43,7 +43,7 @@ def read_marker(folder: Path) -> Marker | None:
     """The marker of a lake; None when it has none yet."""
     path = folder / MARKER
     try:
-        lines = path.read_text(encoding="utf-8").split()
+        lines = path.read_text(encoding="utf-8", errors="replace").split()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

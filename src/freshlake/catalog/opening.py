@@ -109,19 +109,24 @@ def _make_in_postgres(engine: Engine, folder: Path) -> Marker:
 
 
 def _settle(place: _Place, marker: Marker) -> None:
-    """Remember the folder of a lake, and refuse a copy: two folders would move one catalog."""
+    """Remember the folder of a lake, and refuse a copy: two folders would move one catalog.
+
+    What was remembered in another database came from there with a backup, and says nothing about this one.
+    """
     here = place.folder.resolve()
     with begun(place.engine, "read") as connection:
-        known = connection.execute(select(meta.c.value).where(meta.c.key == "folder")).scalar()
-    if known == str(here):
+        database = postgres.identity(connection)
+        known = connection.execute(select(meta.c.value).where(meta.c.key == "folder")).scalar() or ""
+    before, _, first = known.partition(" ")
+    if (before, first) == (database, str(here)):
         return
-    if known is not None and read_marker(Path(known)) == marker and not here.samefile(known):
+    if before == database and read_marker(Path(first)) == marker and not here.samefile(first):
         raise InvalidSetting(
-            f"{here.parent} is a copy of the lake in {Path(known).parent}, which has the same catalog",
+            f"{here.parent} is a copy of the lake in {Path(first).parent}, which has the same catalog",
             hint="copy the catalog as well, to another database, and name that one; or use the lake where it was",
         )
     with begun(place.engine, "write") as connection:
-        _put(connection, "folder", str(here), replace=True)
+        _put(connection, "folder", f"{database} {here}", replace=True)
 
 
 def _in_postgres(engine: Engine, folder: Path, lake_id: str) -> _Place:

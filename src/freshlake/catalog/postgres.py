@@ -92,6 +92,12 @@ def schema_of(lake_id: str) -> str:
     return f"freshlake_{lake_id}"
 
 
+def identity(connection: Connection) -> str:
+    """What tells this database from all others, also from those that were restored from it."""
+    found = "SELECT system_identifier || '/' || oid FROM pg_control_system(), pg_database"
+    return str(connection.exec_driver_sql(f"{found} WHERE datname = current_database()").scalar_one())
+
+
 def make_schema(connection: Connection, schema: str) -> None:
     """Make a lake's schema if it is missing; IF NOT EXISTS would ask for a permission that is not needed then."""
     found = connection.execute(text("SELECT to_regnamespace(:name)"), {"name": schema}).scalar()
