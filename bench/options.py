@@ -58,8 +58,8 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
     size.add_argument("--quick", action="store_true", help="a few cells, in under ten minutes (default)")
     size.add_argument("--full", action="store_true", help="the whole grid; takes hours with 10 million rows")
     parser.add_argument("--rows", type=_counts, help="source rows, for example 100k,1m,10m")
-    parser.add_argument("--changes", type=_amounts, help="changed rows, for example 100,1000,1%%,10%%,50%%")
-    parser.add_argument("--only", type=_cases, help=f"cases among {', '.join(c.name for c in CASES)}, or no_data")
+    parser.add_argument("--changes", type=amounts, help="changed rows, for example 100,1000,1%%,10%%,50%%")
+    parser.add_argument("--only", type=cases, help=f"cases among {', '.join(c.name for c in CASES)}, or no_data")
     parser.add_argument("--rounds", type=int, help="measured rounds per cell")
     parser.add_argument("--heavy-rounds", type=int, help="measured rounds with recompute and MERGE")
     parser.add_argument("--json", type=Path, help="write everything that was measured to this file")
@@ -69,7 +69,7 @@ def parse(arguments: Sequence[str] | None = None) -> Options:
     rounds = given.rounds or int(str(default["rounds"]))
     return Options(
         rows=given.rows or _counts(str(default["rows"])),
-        changes=given.changes or _amounts(str(default["changes"])),
+        changes=given.changes or amounts(str(default["changes"])),
         cases=CASES if given.only is None else given.only,
         rounds=rounds,
         heavy_rounds=min(rounds, given.heavy_rounds or int(str(default["heavy"]))),
@@ -92,12 +92,14 @@ def _counts(text: str) -> tuple[int, ...]:
     return tuple(sorted({count(part) for part in text.split(",")}))
 
 
-def _amounts(text: str) -> tuple[Amount, ...]:
-    amounts = tuple(Amount(part.strip()) for part in text.split(","))
-    return tuple(sorted(amounts, key=lambda amount: amount.of(1_000_000)))
+def amounts(text: str) -> tuple[Amount, ...]:
+    """Sizes of a change, smallest first."""
+    found = (Amount(part.strip()) for part in text.split(","))
+    return tuple(sorted(found, key=lambda amount: amount.of(1_000_000)))
 
 
-def _cases(text: str) -> tuple[Case, ...]:
+def cases(text: str) -> tuple[Case, ...]:
+    """Cases by their names."""
     names = [name.strip() for name in text.split(",")]
     known = {case.name: case for case in CASES}
     unknown = [name for name in names if name not in known and name != "no_data"]

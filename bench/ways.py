@@ -85,7 +85,7 @@ class Ways:
         frames = {Way.REFRESH: self.fl.table(self.table)}
         for way in HEAVY:
             frames[way] = self.fl.spark.read.format("delta").load(str(self._paths[way]))
-        return {way: _checksum(frame) for way, frame in frames.items()}
+        return {way: checksum(frame) for way, frame in frames.items()}
 
     def _refresh(self, number: int) -> Sample:
         with self.meter.measured() as cost:
@@ -113,7 +113,8 @@ class Ways:
         return self._paths[way]
 
 
-def _checksum(frame: DataFrame) -> tuple[int, str]:
+def checksum(frame: DataFrame) -> tuple[int, str]:
+    """Rows and their sum, whatever their order."""
     columns = ", ".join(f"`{name}`" for name in frame.columns)
     row = frame.selectExpr(f"CAST(xxhash64({columns}) AS DECIMAL(38, 0)) AS h").selectExpr("count(*)", "sum(h)").first()
     assert row is not None

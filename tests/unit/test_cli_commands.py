@@ -17,6 +17,7 @@ from freshlake.catalog.enums import Action, RefreshMode
 from freshlake.cli import main
 from freshlake.errors import NotFound, UnsupportedLimit
 from freshlake.refresh.result import FoldResult, RefreshResult, Verification
+from freshlake.service.choices import Choice, PastChoice
 from freshlake.service.report import Finding, Severity
 
 
@@ -295,3 +296,43 @@ def test_drop_and_resume_call_the_api(lake: Double) -> None:
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--version") == 0
     assert capsys.readouterr().out.startswith("freshlake ")
+
+
+def choice(name: str) -> Choice:
+    return Choice(name, "DIFFERENTIAL", None, None, None, "cost", 1234, 56.7, 890.1, {"mode": "AUTO"})
+
+
+def past(same: bool) -> PastChoice:
+    at = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
+    return PastChoice("revenue", "id", at, "FULL", "cost-model", None, "cost", "FULL" if same else "NO_DATA", same, {})
+
+
+def test_choice_shows_what_the_next_refresh_would_do(lake: Double, capsys: pytest.CaptureFixture[str]) -> None:
+    lake.answers["explain_choice"] = choice
+    assert run("choice", "revenue") == 0
+    printed = capsys.readouterr().out
+    for shown in ("revenue", "DIFFERENTIAL", "cost", "1,234", "57", "890"):
+        assert shown in printed
+    assert run("choice", "revenue", "--json") == 0
+    assert json.loads(capsys.readouterr().out)[0]["inputs"] == {"mode": "AUTO"}
+    assert lake.asked == ["explain_choice", "explain_choice"]
+
+
+@pytest.mark.parametrize(("same", "code"), [(True, 0), (False, 3)])
+def test_choice_makes_past_decisions_again(
+    lake: Double, capsys: pytest.CaptureFixture[str], same: bool, code: int
+) -> None:
+    lake.answers["replay_choices"] = [past(True), past(same)]
+    assert run("choice", "revenue", "--past", "7") == code
+    assert lake.calls == [("replay_choices", ("revenue",), {"limit": 7})]
+    assert "cost-model" in capsys.readouterr().out
+
+
+def test_bounds_are_options_of_create_and_alter(lake: Double) -> None:
+    words = ("--never-full", "--max-full-rows", "10", "--fuse-rows", "0")
+    bounds = {"never_full": True, "max_full_rows": 10, "fuse_rows": 0}
+    assert run("create", "revenue", "SELECT 1", *words) == 0
+    assert run("alter", "revenue", *words) == 0
+    assert run("alter", "revenue", "--no-never-full") == 0
+    options = [options for name, _, options in lake.calls if name != "status"]
+    assert options == [bounds, bounds, {"never_full": False}]

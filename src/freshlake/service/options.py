@@ -7,11 +7,9 @@ from enum import StrEnum
 from typing import Any
 
 from freshlake.catalog.enums import FoldPolicy, RefreshMode, Status
-from freshlake.catalog.names import TableName
 from freshlake.compiler.compile import CompiledQuery
 from freshlake.errors import InvalidArgument, Unsupported
 from freshlake.refresh.commit import stored_schema
-from freshlake.refresh.refused import require_differential
 from freshlake.schedule.expression import parse_schedule
 from freshlake.schedule.state import Consistency, Policy, Tier
 from freshlake.storage.layout import stored_schema as as_stored
@@ -113,15 +111,14 @@ def _rows(name: str) -> Reader:
     return read
 
 
-def check_bounds(name: TableName, mode: RefreshMode, never_full: bool, compiled: CompiledQuery) -> None:
-    """A table that is never recomputed needs another way to be refreshed."""
+def needs_rules(mode: RefreshMode, never_full: bool) -> bool:
+    """Whether a table must have another way to be refreshed than to recompute it."""
     if never_full and mode is RefreshMode.FULL:
         raise InvalidArgument(
             "never_full does not go together with the refresh mode FULL",
             hint="use the refresh mode AUTO, or never_full = false",
         )
-    if never_full or mode is RefreshMode.DIFFERENTIAL:
-        require_differential(compiled, name)
+    return never_full or mode is RefreshMode.DIFFERENTIAL
 
 
 def _partition_by(value: Sequence[str] | str, _: int) -> dict[str, Any]:

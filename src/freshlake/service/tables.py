@@ -26,6 +26,7 @@ from freshlake.refresh.definition import Builder, Definition, definition_of
 from freshlake.refresh.edges import check_acyclic, edges_of, graph
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.recover import Heartbeat, adopt
+from freshlake.refresh.refused import require_differential
 from freshlake.refresh.situation import BLOWN, PASSING
 from freshlake.refresh.spark_errors import translated
 from freshlake.refresh.terms import Terms
@@ -34,7 +35,7 @@ from freshlake.schedule.graph import Graph
 from freshlake.service.announce import Announcer
 from freshlake.service.definitions import define_in
 from freshlake.service.names import Names
-from freshlake.service.options import DEFAULTS, check_bounds, checked, partition_columns
+from freshlake.service.options import DEFAULTS, checked, needs_rules, partition_columns
 from freshlake.service.rounds import Round, Rounds
 from freshlake.storage.table import ChangeLogged
 
@@ -65,7 +66,8 @@ class Tables:
         wanted = self._wanted(options)
         settings = pinned_settings(self.engine.spark)
         definition = define_in(self.engine, query, dialect, settings)
-        compiled, edges = self._feasible(target, definition, settings, wanted)
+        rules = needs_rules(wanted["refresh_mode"], wanted["never_full"])
+        compiled, edges = self._feasible(target, definition, settings, rules)
         wanted["partition_by"] = partition_columns(wanted["partition_by"], compiled)
         self._warn(target, definition)
         new = NewStreamTable(
@@ -155,17 +157,17 @@ class Tables:
             return self.engine.catalog.update(table.id, **fields) if fields else table
         settings = table.session_settings
         definition = definition_of(table) if query is None else define_in(self.engine, query, dialect, settings)
-        wanted = {name: fields.get(name, getattr(table, name)) for name in ("refresh_mode", "never_full")}
-        compiled, edges = self._feasible(table.full_name, definition, settings, wanted)
+        rules = needs_rules(**self._choosing(table, fields))
+        compiled, edges = self._feasible(table.full_name, definition, settings, rules)
         fields["partition_by"] = partition_columns(fields.get("partition_by", table.partition_by), compiled)
         self._warn(table.full_name, definition)
         moment = Round({}, None)
         if any(edge.stream_table_id is not None for edge in edges):
             moment = self.rounds.prepare(table, edges)
             # an upstream that was rebuilt may give the query another meaning
-            compiled, edges = self._feasible(table.full_name, definition, settings, wanted)
+            compiled, edges = self._feasible(table.full_name, definition, settings, rules)
         self._warn_of_types(table, compiled)
-        fields |= commit.meaning(compiled, settings)
+        fields |= commit.meaning(compiled, settings) | {"fuse_state": None}
         if query is None:
             return self._rebuild(table, definition, compiled, edges, moment, fields, "partitions-altered")
         return self._rebuild(table, definition, compiled, edges, moment, fields | _columns(definition), "query-altered")
@@ -181,22 +183,28 @@ class Tables:
         wanted = fields.get("partition_by", table.partition_by)
         return table.is_populated and _folded(wanted) != _folded(table.partition_by)
 
+    def _choosing(self, table: StreamTable, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """What of the options decides whether the query needs rules, with what is given now."""
+        return {
+            "mode": fields.get("refresh_mode", table.refresh_mode),
+            "never_full": fields.get("never_full", table.never_full),
+        }
+
     def _check_in_place(self, table: StreamTable, fields: dict[str, Any]) -> None:
         """What needs no new load still has to go together with the query."""
-        if any(
-            fields.get(name, getattr(table, name)) != getattr(table, name) for name in ("refresh_mode", "never_full")
-        ):
-            mode, never_full = (fields.get(n, getattr(table, n)) for n in ("refresh_mode", "never_full"))
-            check_bounds(table.full_name, mode, never_full, self.engine.compiled(table))
+        before = needs_rules(table.refresh_mode, table.never_full)
+        if needs_rules(**self._choosing(table, fields)) and not before:
+            require_differential(self.engine.compiled(table), table.full_name)
         if "partition_by" in fields:
             fields["partition_by"] = partition_columns(fields["partition_by"], self.engine.compiled(table))
 
     def _feasible(
-        self, target: TableName, definition: Definition, settings: Mapping[str, Any], wanted: Mapping[str, Any]
+        self, target: TableName, definition: Definition, settings: Mapping[str, Any], rules: bool
     ) -> tuple[CompiledQuery, tuple[Dependency, ...]]:
         """What a definition compiles to and reads; refused if that does not go together with the mode or the graph."""
         compiled = self.engine.compile(definition, settings)
-        check_bounds(target, wanted["refresh_mode"], wanted["never_full"], compiled)
+        if rules:
+            require_differential(compiled, target)
         edges = edges_of(self.engine.catalog, compiled)
         check_acyclic(self.engine.catalog, target, edges)
         return compiled, edges
