@@ -108,11 +108,10 @@ class Alerts:
 
     def _tell(self, alert: Alert) -> None:
         # as JSON: one alert is one line, also when an error message has several
-        _log.log(
-            EVENTS[Event(alert.event)].level, "%s %s %s", alert.event, alert.table or "-", json.dumps(alert.payload)
-        )
-        self._callbacks.send(alert)
+        level, payload = EVENTS[Event(alert.event)].level, json.dumps(alert.payload)
+        _log.log(level, "%s %s %s", alert.event, alert.table or "-", payload)
         self._webhooks.send(alert)
+        self._callbacks.send(alert)
 
     def _prune(self) -> None:
         now = self._clock.now()
