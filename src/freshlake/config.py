@@ -60,6 +60,9 @@ class Settings(BaseSettings):
     auto_backoff: Annotated[bool, Field(description="Whether stream tables that fall behind get longer intervals.")] = (
         False
     )
+    immediate_wait_seconds: Annotated[
+        int, Field(ge=0, le=3_600, description="How long a write waits for stream tables that others work on.")
+    ] = 30
     min_schedule_seconds: Annotated[
         int, Field(ge=1, le=86_400, description="Shortest schedule that create and alter accept.")
     ] = 60

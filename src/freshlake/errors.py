@@ -331,6 +331,13 @@ class VersionNotKept(UserError):
     default_hint = "read a later version; log_retention_hours and VACUUM decide how long states are kept"
 
 
+class WriteUndone(UserError):
+    """A stream table in mode IMMEDIATE could not follow a write, so the write was undone."""
+
+    code = "write-undone"
+    default_hint = "the table that was written is as it was; correct the data or the query"
+
+
 class NotAligned(UserError):
     """The stream tables of a snapshot have no kept states that read the same state of a source they share."""
 
@@ -493,6 +500,13 @@ class RefreshInProgress(SystemFailure):
 
     code = "refresh-in-progress"
     default_hint = "wait for it to finish; the lease of a dead process runs out by itself"
+
+
+class CommittedButNotMaintained(SystemFailure):
+    """A write is in its table, but a stream table in mode IMMEDIATE could not follow it."""
+
+    code = "committed-but-not-maintained"
+    default_hint = "another writer has committed since, so it was not undone; refresh the stream table, see fl.history"
 
 
 class WaitTimeout(SystemFailure):

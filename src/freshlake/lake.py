@@ -31,6 +31,7 @@ from freshlake.service import statements
 from freshlake.service.announce import Announcer
 from freshlake.service.choices import Choice, PastChoice, next_choice, past_choices
 from freshlake.service.health import Health
+from freshlake.service.immediate import Immediate
 from freshlake.service.names import Names
 from freshlake.service.options import NAMES, refuse_later
 from freshlake.service.reading import Reading
@@ -97,12 +98,13 @@ class Freshlake:
         self._announcer = Announcer(engine, self._alerts)
         self._rounds = Rounds(engine, self._names, self._announcer)
         self._tables = Tables(engine, self._names, self._rounds, self._announcer)
-        self._reading = Reading(engine)
+        self._immediate = Immediate(engine, self._rounds, self._alerts)
+        self._reading = Reading(engine, self._immediate.caught_up)
         self._snapshots = Snapshots(engine, self._reading, self._name)
-        self._sql = Sql(engine, self._names, self._reading.state)
+        self._sql = Sql(engine, self._names, self._reading.state, self._immediate)
         self._report = Report(self._tables)
         self._health = Health(engine)
-        self._scheduler = Scheduler(engine, self._rounds, self._alerts)
+        self._scheduler = Scheduler(engine, self._rounds, self._alerts, self._immediate)
         engine.catalog.fail_interrupted()
         self._names.ensure(None)
 
@@ -118,6 +120,11 @@ class Freshlake:
     def sql(self, text: str) -> DataFrame:
         """Run Spark SQL or one of Freshlake's own statements."""
         return statements.run(self, text) or self._sql.run(text)
+
+    def write(self, frame: DataFrame, name: str, *, mode: str = "append") -> None:
+        """Write a DataFrame into a plain Delta table; stream tables in mode IMMEDIATE follow, or it is undone."""
+        with self._quietly():
+            self._sql.write(frame, name, mode)
 
     # Definitions -----------------------------------------------------------------------------------------------------
 

@@ -120,8 +120,6 @@ def test_a_schedule_below_the_floor_names_the_floor(fl: Freshlake) -> None:
 def test_a_mode_that_is_none(fl: Freshlake) -> None:
     with refused(fl, e.InvalidArgument, "SOMETIMES"):
         fl.create_stream_table("broken", PER_REGION, refresh_mode="SOMETIMES")
-    with refused(fl, e.Unsupported, "IMMEDIATE"):
-        fl.create_stream_table("broken", PER_REGION, refresh_mode="IMMEDIATE")
 
 
 def test_a_table_cannot_come_to_read_itself(fl: Freshlake) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from freshlake.catalog import FoldPolicy, RefreshMode
-from freshlake.errors import FreshlakeError, InvalidName, InvalidStatement, Unsupported
+from freshlake.errors import FreshlakeError, InvalidName, InvalidStatement
 from freshlake.statements import (
     CreateStreamTable,
     DropStreamTable,
@@ -203,11 +203,6 @@ def test_mistakes_are_placed_and_explained(text: str, place: tuple[int, int], ex
 def test_names_that_no_table_can_have_are_refused(name: str) -> None:
     with pytest.raises(InvalidName):
         parse_statement(f"CREATE STREAM TABLE {name} AS SELECT 1")
-
-
-def test_immediate_is_refused_as_not_available() -> None:
-    with pytest.raises(Unsupported, match="IMMEDIATE"):
-        parse_statement("CREATE STREAM TABLE t REFRESH MODE IMMEDIATE AS SELECT 1")
 
 
 def test_long_texts_are_read_in_one_pass() -> None:

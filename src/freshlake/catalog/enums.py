@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from freshlake.errors import InvalidArgument, Unsupported
+from freshlake.errors import InvalidArgument
 
 
 class RefreshMode(StrEnum):
@@ -13,16 +13,12 @@ class RefreshMode(StrEnum):
     AUTO = "AUTO"
     DIFFERENTIAL = "DIFFERENTIAL"
     FULL = "FULL"
+    IMMEDIATE = "IMMEDIATE"
 
     @classmethod
     def parse(cls, text: str) -> RefreshMode:
         """Read a mode in any case; INCREMENTAL is the older word for DIFFERENTIAL."""
         word = text.strip().upper()
-        if word == "IMMEDIATE":
-            raise Unsupported(
-                "refresh mode IMMEDIATE is not available in this version",
-                hint="use AUTO and refresh after each write",
-            )
         word = "DIFFERENTIAL" if word == "INCREMENTAL" else word
         if word not in cls.__members__:
             raise InvalidArgument(f"'{text}' is not a refresh mode", hint=f"use one of {', '.join(cls)}")

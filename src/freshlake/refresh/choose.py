@@ -97,6 +97,8 @@ def _by_mode(now: Situation, changed: Mapping[str, SourceChange]) -> _Choice:
             return Action.FULL, lost[change.kind], _why(change), By.RULE
     if now.requested is RefreshMode.DIFFERENTIAL:
         return Action.DIFFERENTIAL, None, None, By.RULE
+    if mode is RefreshMode.IMMEDIATE and not any(change.triage.truncated for change in changed.values()):
+        return Action.DIFFERENTIAL, None, None, By.RULE  # a writer waits, and writes little at a time
     action, reason, detail, by = _by_size(now, changed)
     if action is Action.FULL and (why := _forbidden(now)):
         return Action.DIFFERENTIAL, "full-forbidden", f"{why}; it would be FULL: {reason}, {detail}", by

@@ -120,7 +120,14 @@ class Engine(Queries):
         if self._is_current(table, heads, requested):
             seen = terms.not_before(table.data_timestamp)
             frontier = commit.frontier(heads, seen, self.root_positions(heads))
-            moved = self.catalog.record_no_data(table, frontier=frontier, data_timestamp=seen, publish=terms.publish)
+            held = terms.leases.get(table.id)
+            moved = self.catalog.record_no_data(
+                table,
+                frontier=frontier,
+                data_timestamp=seen,
+                publish=terms.publish,
+                epoch=held.epoch if held else None,
+            )
             if moved is not None:
                 took = (time.perf_counter() - started) * 1000
                 name, action = str(table.full_name), Action.NO_DATA
@@ -188,16 +195,21 @@ class _Refresh:
 
     def run(self) -> RefreshResult:
         catalog, settings = self.engine.catalog, self.engine.settings
+        if (held := self.terms.leases.get(self.table_id)) is not None:
+            return self._under(held)
         lease = catalog.acquire_lease(self.table_id, settings.lease_seconds)
         keeper = recover.Heartbeat(catalog, lease, settings.lease_seconds)
         try:
             with keeper:
-                table = recover.adopt(self.engine, catalog.get_by_id(self.table_id), lease)
-                self.heads = self._not_behind(table)
-                disagreement = self._align(table)
-                return self._leased(table, lease) if disagreement is None else self._skip(table, disagreement)
+                return self._under(lease)
         finally:
             catalog.release_lease(lease)
+
+    def _under(self, lease: Lease) -> RefreshResult:
+        table = recover.adopt(self.engine, self.engine.catalog.get_by_id(self.table_id), lease)
+        self.heads = self._not_behind(table)
+        disagreement = self._align(table)
+        return self._leased(table, lease) if disagreement is None else self._skip(table, disagreement)
 
     def _not_behind(self, table: StreamTable) -> Pins:
         """The heads were taken before the lease: where another process has gone further since, its position counts."""

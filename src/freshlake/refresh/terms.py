@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
+
+from freshlake.catalog.records import Lease
 
 
 @dataclass(frozen=True)
@@ -11,12 +14,13 @@ class Terms:
     """`at` is the moment of which the sources are read: that at which the round pinned their heads, or now.
 
     Without `publish` readers do not see the result until its group is published. With `retries` a failure that may
-    pass is tried again later, and counted only when that did not help.
+    pass is tried again later, and counted only when that did not help. `leases` are held by the caller.
     """
 
     at: datetime | None = None
     publish: bool = True
     retries: bool = False
+    leases: Mapping[int, Lease] = field(default_factory=dict)
 
     def not_before(self, known: datetime | None) -> datetime:
         """The data timestamp of a refresh: time does not go back for a table that others have brought further."""

@@ -118,7 +118,20 @@ def needs_rules(mode: RefreshMode, never_full: bool) -> bool:
             "never_full does not go together with the refresh mode FULL",
             hint="use the refresh mode AUTO, or never_full = false",
         )
-    return never_full or mode is RefreshMode.DIFFERENTIAL
+    return never_full or mode in (RefreshMode.DIFFERENTIAL, RefreshMode.IMMEDIATE)
+
+
+def scheduled(mode: RefreshMode, before: RefreshMode | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a mode means for the schedule: one in mode IMMEDIATE has none, and gets one when it leaves the mode."""
+    if mode is RefreshMode.IMMEDIATE:
+        if given.get("schedule") is not None:
+            raise InvalidArgument(
+                "a stream table in mode IMMEDIATE has no schedule", hint="it follows the writes of its sources"
+            )
+        return {"schedule": None, "effective_schedule": None}
+    if before is RefreshMode.IMMEDIATE and "schedule" not in given:
+        return {"schedule": "1m", "effective_schedule": "1m"}
+    return {}
 
 
 def _partition_by(value: Sequence[str] | str, _: int) -> dict[str, Any]:

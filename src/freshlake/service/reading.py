@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -16,10 +17,13 @@ from freshlake.storage.layout import FoldPoint
 @dataclass
 class Reading:
     engine: Engine
+    caught_up: Callable[[StreamTable], StreamTable] = lambda table: table
+    """Brings a table that has to be up to date there before it is read."""
 
     def state(self, table: StreamTable) -> DataFrame:
         """The published rows, pinned: a later refresh does not change what this DataFrame shows."""
         self.check(table)
+        table = self.caught_up(table)
         return self.state_at(table, table.published_generation, table.published_version)
 
     def state_at(self, table: StreamTable, generation: int, version: int) -> DataFrame:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from freshlake.catalog.enums import Action, RefreshMode, Status
-from freshlake.catalog.records import Dependency, StreamTable
+from freshlake.catalog.records import Dependency, Lease, StreamTable
 from freshlake.compiler.split import ROOT
 from freshlake.errors import FreshlakeError, StreamTableSuspended
 from freshlake.refresh.edges import graph
@@ -65,8 +65,16 @@ class Rounds:
                 f"stream table {table.full_name.short} is suspended", hint=f'fl.resume("{table.full_name.short}")'
             )
         if not self.engine.catalog.reads_stream_tables(table.id):
-            return self._raising(self.run([table], Round({}, self.engine.clock.now()), {table.id: requested}))
+            return self._alone(table, requested)
         return self._with_upstreams(table, self.engine.catalog.dependencies(table.id), requested)
+
+    def _alone(self, table: StreamTable, requested: RefreshMode | None) -> RefreshResult:
+        """A table that reads plain tables, and those in mode IMMEDIATE that follow it."""
+        followers = self.followers([str(table.full_name)])
+        edges = [e for t in (table, *followers) for e in self.engine.catalog.dependencies(t.id)] if followers else []
+        outcome = self.run([table, *followers], self.begin(edges), {table.id: requested})
+        self._raising(outcome)
+        return outcome.results[0]
 
     def _with_upstreams(
         self, table: StreamTable, edges: Sequence[Dependency], requested: RefreshMode | None
@@ -76,8 +84,11 @@ class Rounds:
         for upstream in chain:
             if str(upstream.full_name) not in together:
                 self._raising(self.run([upstream], moment))
-        members = [t for t in chain if str(t.full_name) in together]
-        return self._raising(self.run([*members, table], moment, {table.id: requested}))
+        members = [*(t for t in chain if str(t.full_name) in together), table]
+        followers = [t for t in self.followers([str(table.full_name)]) if t.id not in {m.id for m in members}]
+        outcome = self.run([*members, *followers], moment, {table.id: requested})
+        self._raising(outcome)
+        return outcome.results[len(members) - 1]
 
     def prepare(self, table: StreamTable, edges: Sequence[Dependency]) -> Round:
         """Bring the stream tables that these edges lead to up to date; returns the moment that they have read."""
@@ -124,6 +135,22 @@ class Rounds:
             raise error
         return outcome.results[-1]
 
+    def followers(self, names: Sequence[str]) -> list[StreamTable]:
+        """The stream tables in mode IMMEDIATE that read these, directly or through others in that mode; in order."""
+        tables = self.engine.catalog.stream_tables()
+        immediate = {str(t.full_name): t for t in tables if t.refresh_mode is RefreshMode.IMMEDIATE}
+        if not immediate:
+            return []
+        known = graph(self.engine.catalog)
+        found: set[str] = set()
+        pending = list(names)
+        while pending:
+            reached = {r for r in known.readers(pending.pop()) if r in immediate} - found
+            found |= reached
+            pending.extend(reached)
+        loaded = (immediate[name] for name in known.order(found))
+        return [table for table in loaded if table.is_populated and table.status not in RESTING]
+
     # Groups ----------------------------------------------------------------------------------------------------------
 
     def groups(self, known: Graph) -> Groups:
@@ -131,6 +158,12 @@ class Rounds:
         tables = self.engine.catalog.stream_tables()
         loose = [str(t.full_name) for t in tables if t.diamond_consistency != Consistency.ATOMIC]
         declared = [frozenset(map(str, group.members)) for group in self.engine.catalog.groups()]
+        # one in mode IMMEDIATE is published with the stream tables that it reads
+        declared += [
+            frozenset({str(t.full_name), *known.inputs(str(t.full_name))})
+            for t in tables
+            if t.refresh_mode is RefreshMode.IMMEDIATE
+        ]
         return groups_of(known, loose=loose, declared=declared)
 
     def group(self, known: Graph, name: str) -> tuple[str, ...]:
@@ -170,6 +203,7 @@ class Rounds:
         requested: Mapping[int, RefreshMode | None] | None = None,
         *,
         retries: bool = False,
+        leases: Mapping[int, Lease] | None = None,
     ) -> Outcome:
         """Refresh tables one after the other, upstreams first, and publish them at once; none if one of them failed.
 
@@ -177,7 +211,7 @@ class Rounds:
         """
         outcome = Outcome(published=True)
         pins, together, before = dict(moment.pins), len(tables) > 1, {t.id: t for t in tables}
-        terms = Terms(moment.at, publish=not together, retries=retries)
+        terms = Terms(moment.at, publish=not together, retries=retries, leases=leases or {})
         for table in tables:
             if blockers := self._blockers(table, outcome.failed):
                 outcome.results.append(self.skipped(table, "upstream-failed", ", ".join(blockers)))

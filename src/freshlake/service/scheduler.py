@@ -10,13 +10,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 
 from freshlake.alerts import Alerts, Event
+from freshlake.catalog.enums import RefreshMode
 from freshlake.catalog.names import TableName
 from freshlake.catalog.records import Dependency, StreamTable
 from freshlake.catalog.watching import Looked
@@ -29,6 +30,7 @@ from freshlake.schedule.graph import Graph
 from freshlake.schedule.state import Consistency, Limits, Policy, State, Tick, Tier, Unit, Watched
 from freshlake.schedule.tick import tick
 from freshlake.service.idle import Idleness
+from freshlake.service.immediate import Immediate
 from freshlake.service.rounds import Round, Rounds
 
 _log = logging.getLogger("freshlake.scheduler")
@@ -52,9 +54,9 @@ class _Batch:
 class Scheduler:
     """One per process and lake; several processes may run one each, the leases of tables keep them apart."""
 
-    def __init__(self, engine: Engine, rounds: Rounds, alerts: Alerts) -> None:
+    def __init__(self, engine: Engine, rounds: Rounds, alerts: Alerts, immediate: Immediate) -> None:
         self._engine, self._rounds, self._idleness = engine, rounds, Idleness(engine)
-        self._alerts = alerts
+        self._alerts, self._immediate = alerts, immediate
         self._raised: dict[Event, set[str]] = {Event.STALE_DATA: set(), Event.FALLING_BEHIND: set()}
         self._graph: tuple[int, Graph, dict[str, tuple[Dependency, ...]], tuple[frozenset[str], ...]] | None = None
         self._lock = threading.Condition()
@@ -142,15 +144,22 @@ class Scheduler:
             self._graph = (version, graph(catalog), edges, declared)
         return self._graph[1:]
 
-    def _state(self, looked: Iterable[Looked], declared: tuple[frozenset[str], ...], now: datetime) -> State:
+    def _state(self, looked: Sequence[Looked], declared: tuple[frozenset[str], ...], now: datetime) -> State:
         settings = self._engine.settings
         limits = Limits(settings.min_schedule_seconds, settings.auto_backoff, settings.enabled)
         with self._lock:
             busy = set(self._busy)
-        watched = (self._watched(row, now, busy) for row in looked)
+        behind = self._behind(looked)
+        watched = (self._watched(row, now, busy, behind) for row in looked)
         return State({table.name: table for table in watched}, declared, limits)
 
-    def _watched(self, row: Looked, now: datetime, busy: set[str]) -> Watched:
+    def _behind(self, looked: Iterable[Looked]) -> set[int]:
+        """Tables in mode IMMEDIATE whose sources somebody has written without Freshlake."""
+        ids = [row.id for row in looked if row.refresh_mode is RefreshMode.IMMEDIATE]
+        tables = self._engine.catalog.stream_tables_by_id(ids) if ids else {}
+        return {table.id for table in tables.values() if self._immediate.is_behind(table)}
+
+    def _watched(self, row: Looked, now: datetime, busy: set[str], behind: set[int]) -> Watched:
         name = row.full_name
         return Watched(
             name=name,
@@ -162,6 +171,7 @@ class Scheduler:
             is_leased=name in busy or row.is_leased(now),
             retry_at=row.retry_at,
             is_blown=row.fuse_state == BLOWN,
+            is_wanted=row.id in behind,
             consistency=Consistency(row.diamond_consistency),
             policy=Policy(row.diamond_schedule_policy),
             typical_seconds=self._typical.get(name),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -14,6 +14,7 @@ from freshlake.catalog.records import RegisteredTable, StreamTable
 from freshlake.errors import AlreadyExists, FreshlakeError, StreamTableNotPopulated, StreamTableProtected
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.spark_errors import translated
+from freshlake.service.immediate import Immediate
 from freshlake.service.names import Names
 from freshlake.statements.relations import renamed
 from freshlake.statements.target import (
@@ -38,11 +39,40 @@ class Sql:
     engine: Engine
     names: Names
     read: Read
+    immediate: Immediate
 
     def run(self, text: str) -> DataFrame:
         """A stream table's name means its published state at the moment of the call."""
         self.protect(text)
         self.names.ensure(text)
+        with self.immediate.maintained(self._changed(text)):
+            return self._run(text)
+
+    def write(self, frame: DataFrame, name: str, mode: str) -> None:
+        """Write a DataFrame into a plain table."""
+        target = TableName.parse(name, self.engine.spark.catalog.currentDatabase())
+        if self.engine.catalog.find(target) is not None:
+            raise _protected(f"stream table {target.short}", "INSERT")
+        self.names.ensure(target.name)
+        with self.immediate.maintained([str(target)]), translated():
+            frame.write.format("delta").mode(mode).saveAsTable(str(target))
+        self.engine.ddl += 1
+        self.names.record()
+
+    def _changed(self, text: str) -> list[str]:
+        """The plain tables whose rows the statement changes, by name or path."""
+        if first_word(text) in DDL:
+            return []
+        found = []
+        for parts in written(text):
+            if parts[0].lower() == "delta" and len(parts) == 2:
+                found.append(parts[1])
+            elif len(parts) <= 3:
+                with suppress(FreshlakeError):
+                    found.append(str(TableName.of(parts, self.engine.spark.catalog.currentDatabase())))
+        return found
+
+    def _run(self, text: str) -> DataFrame:
         view, function = defines_view(text), of_function(text)
         schema = self.engine.spark.catalog.currentDatabase()
         with translated():

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
-from freshlake.catalog.enums import Action, Status
+from freshlake.catalog.enums import Action, RefreshMode, Status
 from freshlake.catalog.names import TableName
 from freshlake.catalog.records import Dependency, NewStreamTable, StreamTable
 from freshlake.compiler.compile import CompiledQuery
@@ -35,7 +35,7 @@ from freshlake.schedule.graph import Graph
 from freshlake.service.announce import Announcer
 from freshlake.service.definitions import define_in
 from freshlake.service.names import Names
-from freshlake.service.options import DEFAULTS, checked, needs_rules, partition_columns
+from freshlake.service.options import DEFAULTS, checked, needs_rules, partition_columns, scheduled
 from freshlake.service.rounds import Round, Rounds
 from freshlake.storage.table import ChangeLogged
 
@@ -66,6 +66,7 @@ class Tables:
         wanted = self._wanted(options)
         settings = pinned_settings(self.engine.spark)
         definition = define_in(self.engine, query, dialect, settings)
+        wanted |= scheduled(wanted["refresh_mode"], None, wanted)
         rules = needs_rules(wanted["refresh_mode"], wanted["never_full"])
         compiled, edges = self._feasible(target, definition, settings, rules)
         wanted["partition_by"] = partition_columns(wanted["partition_by"], compiled)
@@ -143,7 +144,12 @@ class Tables:
         """Everything is checked before anything changes; a new query or layout is loaded aside and swapped in."""
         table = self.engine.catalog.get(self._name(name))
         fields = self._checked(options)
-        after = self._altered(table, query, dialect, fields | _fuse(table, fields))
+        mode = fields.get("refresh_mode", table.refresh_mode)
+        fields |= _fuse(table, fields) | scheduled(mode, table.refresh_mode, fields)
+        after = self._altered(table, query, dialect, fields)
+        if mode is RefreshMode.IMMEDIATE and table.refresh_mode is not mode and after.is_populated:
+            self.rounds.refresh(after, None)
+            after = self.engine.catalog.get_by_id(after.id)
         self.announcer.altered(table, after)
         return after
 

@@ -87,8 +87,6 @@ def _schedule(cursor: Cursor) -> str:
 
 
 def _mode(cursor: Cursor) -> RefreshMode:
-    if cursor.at("IMMEDIATE"):
-        return RefreshMode.parse("IMMEDIATE")
     return RefreshMode.parse(cursor.choice("a refresh mode", _MODES))
 
 
