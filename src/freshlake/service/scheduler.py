@@ -22,6 +22,7 @@ from freshlake.catalog.names import TableName
 from freshlake.catalog.records import Dependency, StreamTable
 from freshlake.catalog.watching import Looked
 from freshlake.config import Settings
+from freshlake.errors import RefreshInProgress
 from freshlake.refresh.edges import graph
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.result import RefreshResult
@@ -235,6 +236,7 @@ class Scheduler:
     def _work(self, batch: _Batch, number: int) -> None:
         unit = batch.units[number]
         try:
+            self._use_own_pool()
             self._refresh(batch, unit)
         except Exception:
             batch.failed |= set(unit.tables)
@@ -248,6 +250,12 @@ class Scheduler:
             self._submit(batch)
             if self._pool is not None:
                 self._wake.set()
+
+    def _use_own_pool(self) -> None:
+        """Jobs of this worker share the cores with those of others by Spark's FAIR scheduler, where it is on."""
+        if self._pool is not None:
+            context = self._engine.spark.sparkContext
+            context.setLocalProperty("spark.scheduler.pool", threading.current_thread().name)
 
     def _refresh(self, batch: _Batch, unit: Unit) -> None:
         known = self._known()[0]
@@ -265,7 +273,8 @@ class Scheduler:
         outcome = self._rounds.run(tables, batch.moment, retries=True)
         self._remember(outcome.results, time.perf_counter() - began)
         batch.failed |= set(outcome.failed)
-        if outcome.failed and len(unit.tables) > 1:
+        really = [error for error in outcome.failed.values() if not isinstance(error, RefreshInProgress)]
+        if really and len(unit.tables) > 1:
             failed = sorted(map(_short, outcome.failed))
             told = {"members": [_short(name) for name in unit.tables], "failed": failed}
             self._alerts.emit(Event.DIAMOND_PARTIAL_FAILURE, _short(unit.tables[-1]), **told)

@@ -62,6 +62,8 @@ def tuning() -> dict[str, str]:
     """Settings that may be set on any session: Spark's defaults are meant for a cluster and large tables."""
     return {
         "spark.sql.shuffle.partitions": str(max(2, cores())),
+        # refreshes side by side share the cores instead of waiting for the one that came first
+        "spark.scheduler.mode": "FAIR",
         "spark.databricks.delta.snapshotPartitions": "2",
         # Freshlake hands Spark explicit file lists; a job to list them would cost more than the read.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
