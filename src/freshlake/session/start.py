@@ -62,8 +62,6 @@ def tuning() -> dict[str, str]:
     """Settings that may be set on any session: Spark's defaults are meant for a cluster and large tables."""
     return {
         "spark.sql.shuffle.partitions": str(max(2, cores())),
-        # refreshes side by side share the cores instead of waiting for the one that came first
-        "spark.scheduler.mode": "FAIR",
         "spark.databricks.delta.snapshotPartitions": "2",
         # Freshlake hands Spark explicit file lists; a job to list them would cost more than the read.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
@@ -104,6 +102,8 @@ def _defaults(warehouse: Path, app_name: str, master: str) -> dict[str, str]:
         CATALOG: DELTA_CATALOG,
         "spark.sql.warehouse.dir": str(warehouse.resolve()),
         "spark.ui.enabled": "false",
+        # refreshes side by side share the cores instead of waiting for the one that came first
+        "spark.scheduler.mode": "FAIR",
         "spark.ui.showConsoleProgress": "false",
         **tuning(),
     }
