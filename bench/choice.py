@@ -172,7 +172,7 @@ def _show(cells: Sequence[Cell], rows: int) -> None:
         sum(ratio > BAR for ratio in ratios) for ratios in zip(*((c.ratio, c.choice) for c in cells), strict=True)
     )
     print(f"AUTO was more than {BAR - 1:.0%} slower than the better of both in {slower} of {len(cells)} cells,")
-    print(f"and what it chose was so in {wrong}: the rest is noise between tables that do the same.")
+    print(f"and what it chose was so in {wrong}, by the times of the tables that are always refreshed that way.")
 
 
 if __name__ == "__main__":
