@@ -218,6 +218,16 @@ def test_it_has_no_schedule_and_gets_one_when_it_leaves(fl: freshlake.Freshlake)
     fl.drop_stream_table("x")
 
 
+def test_a_fold_that_is_due_comes_after_the_write(fl: freshlake.Freshlake, caplog: pytest.LogCaptureFixture) -> None:
+    query = "SELECT id FROM orders WHERE region = 'west'"
+    fl.create_stream_table("western", query, refresh_mode="IMMEDIATE", fold_policy="always")
+    for number in (201, 202):
+        fl.sql(f"INSERT INTO orders VALUES ({number}, 'west', 1)")
+    table = fl._engine.catalog.get("western")
+    assert table.folded_version == table.version == 3
+    assert not [record for record in caplog.records if "fold" in record.getMessage()]
+
+
 def test_the_scheduler_catches_up_with_foreign_writers(fl: freshlake.Freshlake) -> None:
     DeltaTable(path(fl, "places")).delete("id = 1")
     fl._scheduler.tick()

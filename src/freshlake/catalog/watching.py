@@ -71,6 +71,12 @@ class Watching(Database):
         with self._read() as connection:
             return fetch(connection, query, Looked)
 
+    def has_mode(self, mode: RefreshMode) -> bool:
+        """Whether any stream table is refreshed so."""
+        query = select(stream_tables.c.id).where(stream_tables.c.refresh_mode == mode).limit(1)
+        with self._read() as connection:
+            return connection.execute(query).first() is not None
+
     def stream_tables_by_id(self, ids: Iterable[int]) -> Mapping[int, StreamTable]:
         """Several stream tables; those that were dropped are missing."""
         query = select(stream_tables).where(stream_tables.c.id.in_(tuple(ids)))

@@ -37,7 +37,7 @@ class Immediate:
     @contextmanager
     def maintained(self, names: Sequence[str]) -> Iterator[None]:
         """Write these plain tables inside the block; what follows them has followed when it ends."""
-        edges = self._sources(names)
+        edges = self._sources(names) if names and self.engine.catalog.has_mode(RefreshMode.IMMEDIATE) else []
         followers = self.rounds.followers([edge.source_name for edge in edges]) if edges else []
         if not followers:
             yield
@@ -48,6 +48,8 @@ class Immediate:
             after = {edge.source_key: self.engine.source(edge).head() for edge in edges}
             if after != before:
                 self._follow(edges, followers, leases, before, after)
+        for follower in followers:
+            self.rounds.fold(self.engine.catalog.get_by_id(follower.id))
 
     def _sources(self, names: Sequence[str]) -> list[Dependency]:
         """The tables among these that stream tables read."""

@@ -137,10 +137,10 @@ class Rounds:
 
     def followers(self, names: Sequence[str]) -> list[StreamTable]:
         """The stream tables in mode IMMEDIATE that read these, directly or through others in that mode; in order."""
+        if not self.engine.catalog.has_mode(RefreshMode.IMMEDIATE):
+            return []
         tables = self.engine.catalog.stream_tables()
         immediate = {str(t.full_name): t for t in tables if t.refresh_mode is RefreshMode.IMMEDIATE}
-        if not immediate:
-            return []
         known = graph(self.engine.catalog)
         found: set[str] = set()
         pending = list(names)
@@ -233,29 +233,32 @@ class Rounds:
         if together:
             self.engine.reached("publish")
             self.engine.catalog.publish([t.id for t in tables])
-        outcome.results = [self._after(before, result) for result in outcome.results]
+        outcome.results = [self._after(before, result, folds=not leases) for result in outcome.results]
         return outcome
 
     def _blockers(self, table: StreamTable, failed: Mapping[str, FreshlakeError]) -> list[str]:
         reads = {e.source_name for e in self.engine.catalog.dependencies(table.id) if e.stream_table_id is not None}
         return sorted(reads & set(failed))
 
-    def _after(self, before: Mapping[int, StreamTable], result: RefreshResult) -> RefreshResult:
-        """What follows once readers see a result: its name in Spark's catalog, and a fold if it is due."""
+    def _after(self, before: Mapping[int, StreamTable], result: RefreshResult, folds: bool) -> RefreshResult:
+        """What follows once readers see a result: its name in Spark's catalog, and a fold if it is due.
+
+        Who holds the leases folds when it has given them back.
+        """
         if result.action in (Action.NO_DATA, Action.SKIPPED):
             return result
         after = self.engine.catalog.get(result.table)
         if result.action is Action.REINITIALIZE or not before[after.id].is_populated:
             self.names.show(after)
-        folded = self._fold(after)
+        folded = self.fold(after) if folds else None
         return replace(result, fold=folded) if folded else result
 
     def skipped(self, table: StreamTable, reason: str, detail: str | None = None) -> RefreshResult:
         self.engine.catalog.skip_refresh(table.id, reason)
         return _not_done(table, reason, detail)
 
-    def _fold(self, table: StreamTable) -> FoldResult | None:
-        """The refresh before it is committed whatever becomes of the fold, which is due again after the next one."""
+    def fold(self, table: StreamTable) -> FoldResult | None:
+        """Fold if it is due; the refresh before stays whatever becomes of it, and it is due again after the next one."""
         try:
             return fold_if_due(self.engine, table)
         except FreshlakeError as error:
