@@ -258,7 +258,7 @@ class Rounds:
         return _not_done(table, reason, detail)
 
     def fold(self, table: StreamTable) -> FoldResult | None:
-        """Fold if it is due; the refresh before stays whatever becomes of it, and it is due again after the next one."""
+        """Fold if it is due; the refresh stays whatever becomes of it, and it is due again after the next one."""
         try:
             return fold_if_due(self.engine, table)
         except FreshlakeError as error:
