@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from pyspark.sql import DataFrame
 
@@ -13,6 +14,7 @@ from freshlake.compiler import plan as p
 from freshlake.compiler.bind import Bound, bind
 from freshlake.compiler.bind_expression import DRAWN
 from freshlake.compiler.bridge import Bridge
+from freshlake.compiler.complexity import Complexity, complexity
 from freshlake.compiler.derive import Changed, differential, full
 from freshlake.compiler.passes import PASSES
 from freshlake.compiler.program import RefreshProgram
@@ -48,6 +50,10 @@ class CompiledQuery:
     """Views and functions that the query uses, each with a digest of what it is."""
     is_random: bool = False
     """Whether two evaluations may differ in any way."""
+
+    @cached_property
+    def complexity(self) -> Complexity:
+        return complexity(self.plan)
 
     @property
     def root(self) -> Node:

@@ -114,12 +114,8 @@ def _by_size(now: Situation, changed: Mapping[str, SourceChange]) -> _Choice:
         return Action.DIFFERENTIAL, None, None, By.RULE
     for change in changed.values():
         if not change.rows:
-            return (
-                Action.FULL,
-                "source-size-unknown",
-                f"{change.name}: the number of rows is not known or zero",
-                By.RULE,
-            )
+            unknown = f"{change.name}: the number of rows is not known or zero"
+            return Action.FULL, "source-size-unknown", unknown, By.RULE
     costs = now.costs if now.costs is not None and now.costs.refreshes >= now.min_history else None
     clear = verdict(costs, now.margin) if costs else None
     if costs and clear is Way.FULL:
@@ -163,11 +159,9 @@ def _forbidden(now: Situation) -> str | None:
     known = [c.rows for c in now.changes.values() if c.rows is not None]
     if len(known) < len(now.changes):
         return f"max_full_rows is {now.max_full_rows}, and the number of source rows is not known"
-    return (
-        f"max_full_rows is {now.max_full_rows}, the sources have {sum(known)}"
-        if sum(known) > now.max_full_rows
-        else None
-    )
+    if sum(known) <= now.max_full_rows:
+        return None
+    return f"max_full_rows is {now.max_full_rows}, the sources have {sum(known)} rows"
 
 
 def _blown(now: Situation) -> str | None:

@@ -10,7 +10,6 @@ from freshlake.catalog.enums import Action
 from freshlake.catalog.records import Json, StreamTable
 from freshlake.catalog.store import Catalog
 from freshlake.compiler.compile import CompiledQuery
-from freshlake.compiler.complexity import complexity
 from freshlake.refresh.cost import Costs, Sample, Volume, Way, estimate, kept
 from freshlake.refresh.inputs import SourceSpan
 from freshlake.refresh.situation import SourceChange
@@ -44,7 +43,7 @@ class Learned:
         if volume is None or table.frontier is None:
             return None
         known = self._experience(table, compiled)
-        return estimate(known.samples, known.refreshes, volume, complexity(compiled.plan))
+        return estimate(known.samples, known.refreshes, volume, compiled.complexity)
 
     def measured(
         self,
@@ -63,7 +62,7 @@ class Learned:
         key = (table.id, sample.way)
         sample = Sample(sample.way, sample.ms, sample.volume, cold=key not in self._warm)
         self._warm.add(key)
-        query = {"query": _short(compiled), "complexity": str(complexity(compiled.plan))}
+        query = {"query": _short(compiled), "complexity": str(compiled.complexity)}
         return {MEASURED: {**sample.to_json(), **query}}
 
     def add(self, before: StreamTable, after: StreamTable, compiled: CompiledQuery, decision: Json) -> None:
