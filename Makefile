@@ -31,11 +31,10 @@ types: ## mypy --strict
 imports:
 	.venv/bin/lint-imports
 
-# Three workers, each with a Spark of its own: Python and Java wait for each other, so two would leave cores idle. A
-# file's tests stay together, since they share a lake, and unit tests come last, so that no worker is left with a long
-# story at the end. See also `slow`.
+# Two workers, each with a Spark of its own; a file's tests stay together, since they share a lake, and unit tests come
+# last, so that no worker is left with a long story at the end. See also `slow`.
 pytest:
-	$(PY) -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not slow" $(ARGS)
+	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not slow" $(ARGS)
 
 slow: setup ## tests that take minutes each: the command, several processes, a standalone cluster
 	$(PY) -m pytest -n 2 --dist loadfile -m slow $(ARGS)
