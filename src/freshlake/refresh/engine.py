@@ -163,9 +163,7 @@ class Engine(Queries):
     def _is_current(self, table: StreamTable, heads: Pins, requested: RefreshMode | None) -> bool:
         if requested is RefreshMode.FULL or not table.is_populated or table.needs_reinit or table.frontier is None:
             return False
-        known = table.frontier.get("sources", {})
-        unmoved = set(known) == set(heads) and all(known[k] == h.to_json() for k, h in heads.items())
-        return unmoved and self.means_the_same(table)
+        return roots.stands_at(table, heads) and self.means_the_same(table)
 
 
 def with_refresh_failure(engine: Engine, table: StreamTable, error: FreshlakeError) -> None:

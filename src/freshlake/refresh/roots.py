@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from freshlake.catalog.records import StreamTable
 from freshlake.sources.protocol import Position
 
 Roots = Mapping[str, Position]
@@ -27,6 +28,12 @@ class Disagreement:
     def __str__(self) -> str:
         versions = " and ".join(str(p.fingerprint or p.version) for p in self.positions)
         return f"{self.root} is seen at {versions}"
+
+
+def stands_at(table: StreamTable, heads: Mapping[str, Position]) -> bool:
+    """Whether a table was last refreshed to exactly these positions of exactly these sources."""
+    known = (table.frontier or {}).get("sources", {})
+    return set(known) == set(heads) and all(known[key] == head.to_json() for key, head in heads.items())
 
 
 def from_json(frontier: Mapping[str, Any] | None) -> Roots | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from freshlake.catalog.records import Dependency, StreamTable
 from freshlake.refresh.engine import Engine
+from freshlake.refresh.roots import stands_at
 from freshlake.schedule.state import Unit
 from freshlake.service.rounds import Round, committed
 
@@ -48,15 +49,14 @@ class Idleness:
         seen_by_readers = (table.generation, table.version) == (table.published_generation, table.published_version)
         if not table.is_populated or table.needs_reinit or table.frontier is None or not seen_by_readers:
             return False
-        known = table.frontier.get("sources", {})
-        if set(known) != {edge.source_key for edge in edges}:
-            return False
+        heads = {}
         for edge in edges:
             if edge.stream_table_id is None:
                 head = moment.pins.get(edge.source_key)
             else:
                 upstream = tables.get(edge.stream_table_id)
                 head = committed(upstream) if upstream is not None and upstream.id in quiet else None
-            if head is None or known[edge.source_key] != head.to_json():
+            if head is None:
                 return False
-        return True
+            heads[edge.source_key] = head
+        return stands_at(table, heads)

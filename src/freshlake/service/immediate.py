@@ -19,6 +19,7 @@ from freshlake.catalog.records import Dependency, Lease, StreamTable
 from freshlake.errors import CommittedButNotMaintained, FreshlakeError, RefreshInProgress, WriteUndone
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.recover import Heartbeat
+from freshlake.refresh.roots import stands_at
 from freshlake.service.rounds import Round, Rounds
 from freshlake.sources.protocol import Position
 
@@ -142,10 +143,9 @@ class Immediate:
         """Whether a source has moved since the table was last refreshed; no Spark job."""
         if not table.is_populated or table.frontier is None:
             return False
-        known = table.frontier.get("sources", {})
         try:
             heads = self.engine.heads(self.engine.catalog.dependencies(table.id), {})
         except FreshlakeError as error:
             _log.warning("the sources of %s cannot be looked at: %s", table.full_name.short, error.message)
             return False
-        return any(known.get(key) != head.to_json() for key, head in heads.items())
+        return not stands_at(table, heads)

@@ -25,6 +25,7 @@ from freshlake.schedule.units import Groups, groups_of
 from freshlake.service.announce import Announcer
 from freshlake.service.names import Names
 from freshlake.sources.protocol import Position
+from freshlake.sources.stream_table import position_of
 
 _log = logging.getLogger("freshlake")
 
@@ -307,4 +308,4 @@ def _not_done(table: StreamTable, reason: str, detail: str | None) -> RefreshRes
 
 def committed(table: StreamTable) -> Position:
     """Where a table stands, whether readers see it yet or not."""
-    return Position(f"{table.source_key}:{table.generation}", table.version, "")
+    return position_of(table, table.generation, table.version)

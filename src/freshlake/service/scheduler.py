@@ -17,7 +17,7 @@ from datetime import datetime
 from functools import lru_cache
 
 from freshlake.alerts import Alerts, Event
-from freshlake.catalog.enums import RefreshMode
+from freshlake.catalog.enums import RefreshMode, Status
 from freshlake.catalog.names import TableName
 from freshlake.catalog.records import Dependency, StreamTable
 from freshlake.catalog.watching import Looked
@@ -26,6 +26,7 @@ from freshlake.errors import RefreshInProgress
 from freshlake.refresh.edges import graph
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.result import RefreshResult
+from freshlake.refresh.situation import BLOWN
 from freshlake.schedule.expression import Schedule, parse_schedule
 from freshlake.schedule.graph import Graph
 from freshlake.schedule.state import Consistency, Limits, Policy, State, Tick, Tier, Unit, Watched
@@ -36,7 +37,6 @@ from freshlake.service.rounds import Round, Rounds
 
 _log = logging.getLogger("freshlake.scheduler")
 
-BLOWN = "blown"
 _REMEMBERED = 0.3
 """How much the newest refresh counts in what is typical."""
 
@@ -165,8 +165,8 @@ class Scheduler:
         return Watched(
             name=name,
             schedule=_schedule(row.schedule),
-            is_active=row.status == "ACTIVE",
-            is_immediate=row.refresh_mode == "IMMEDIATE",
+            is_active=row.status is Status.ACTIVE,
+            is_immediate=row.refresh_mode is RefreshMode.IMMEDIATE,
             tier=Tier(row.tier or Tier.HOT),
             data_timestamp=row.data_timestamp,
             is_leased=name in busy or row.is_leased(now),
@@ -269,9 +269,8 @@ class Scheduler:
                 tables.append(table)
         if self._stopping.is_set() or not tables:
             return
-        began = time.perf_counter()
         outcome = self._rounds.run(tables, batch.moment, retries=True)
-        self._remember(outcome.results, time.perf_counter() - began)
+        self._remember(outcome.results)
         batch.failed |= set(outcome.failed)
         really = [error for error in outcome.failed.values() if not isinstance(error, RefreshInProgress)]
         if really and len(unit.tables) > 1:
@@ -281,7 +280,7 @@ class Scheduler:
         for result in outcome.results:
             self.results(result)
 
-    def _remember(self, results: Iterable[RefreshResult], seconds: float) -> None:
+    def _remember(self, results: Iterable[RefreshResult]) -> None:
         for result in results:
             took = result.duration_ms / 1000
             before = self._typical.get(result.table, took)

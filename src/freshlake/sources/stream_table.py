@@ -51,7 +51,7 @@ class StreamTableSource:
             raise StreamTableNotPopulated(
                 f"upstream stream table {table.full_name} has not been loaded yet", hint="refresh it first"
             )
-        return Position(f"{table.source_key}:{table.published_generation}", table.published_version, "")
+        return position_of(table, table.published_generation, table.published_version)
 
     def triage(self, start: Position, end: Position) -> Triage:
         if start == end:
@@ -143,6 +143,11 @@ def _renamed(change: Relation, columns: Sequence[str]) -> Relation:
     arrow = change.arrow.rename_columns(names) if change.arrow is not None else None
     frame = change.frame.toDF(*names) if change.frame is not None else None
     return Relation(StructType(fields), arrow, frame, change.rows, change.insert_only)
+
+
+def position_of(table: StreamTable, generation: int, version: int) -> Position:
+    """A version of one generation; another generation is another table."""
+    return Position(f"{table.source_key}:{generation}", version, "")
 
 
 def _generation(position: Position) -> int:
