@@ -32,9 +32,9 @@ class Daemons(Database):
             )
         return daemon
 
-    def beat_daemon(self, tick_at: datetime) -> None:
-        """This process is awake and has looked at its tables."""
-        self._change(heartbeat_at=self._clock.now(), last_tick_at=tick_at)
+    def beat_daemon(self, tick_at: datetime) -> bool:
+        """This process is awake and has looked at its tables; False when others took it for dead and forgot it."""
+        return self._change(heartbeat_at=self._clock.now(), last_tick_at=tick_at) > 0
 
     def end_daemon(self) -> None:
         """This process stops."""
@@ -48,10 +48,23 @@ class Daemons(Database):
     def live_daemons(self, silent_seconds: float) -> tuple[Daemon, ...]:
         """Those that have not ended and have not been silent for so long."""
         limit = self._clock.now() - timedelta(seconds=silent_seconds)
-        return tuple(
-            d for d in self.daemons() if d.ended_at is None and d.heartbeat_at > limit and not is_dead(d.owner)
-        )
+        return tuple(d for d in self.daemons() if d.ended_at is None and not _is_gone(d, limit))
 
-    def _change(self, **values: datetime) -> None:
+    def forget_gone_daemons(self, silent_seconds: float) -> tuple[Daemon, ...]:
+        """Those that are gone without a word: dead, or silent for so long. Of several callers one is told of each."""
+        limit = self._clock.now() - timedelta(seconds=silent_seconds)
+        suspects = [d for d in self.daemons() if d.ended_at is None and d.owner != self.owner and _is_gone(d, limit)]
+        if not suspects:
+            return ()
         with self._write() as connection:
-            connection.execute(update(daemons).where(daemons.c.owner == self.owner).values(**values))
+            as_seen = ((d, (daemons.c.owner == d.owner) & (daemons.c.heartbeat_at == d.heartbeat_at)) for d in suspects)
+            return tuple(d for d, same in as_seen if connection.execute(delete(daemons).where(same)).rowcount)
+
+    def _change(self, **values: datetime) -> int:
+        with self._write() as connection:
+            changed = connection.execute(update(daemons).where(daemons.c.owner == self.owner).values(**values))
+            return changed.rowcount
+
+
+def _is_gone(daemon: Daemon, limit: datetime) -> bool:
+    return daemon.heartbeat_at <= limit or is_dead(daemon.owner)

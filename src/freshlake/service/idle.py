@@ -18,8 +18,13 @@ Edges = Mapping[str, tuple[Dependency, ...]]
 class Idleness:
     engine: Engine
 
-    def idle(self, units: Sequence[Unit], moment: Round, edges: Edges) -> dict[int, list[StreamTable]]:
-        """Units by their number, with their tables; upstreams come first, so a unit below a busy one is busy."""
+    def idle(
+        self, units: Sequence[Unit], moment: Round, edges: Edges, left: frozenset[str] = frozenset()
+    ) -> dict[int, list[StreamTable]]:
+        """Units by their number, with their tables; upstreams come first, so a unit below a busy one is busy.
+
+        What a worker that is gone has left is not idle: there may be something to finish.
+        """
         wanted = {name for unit in units for name in unit.tables}
         reads = {e.stream_table_id for name in wanted for e in edges.get(name, ()) if e.stream_table_id is not None}
         names = self.engine.catalog.ids_of(wanted)
@@ -30,9 +35,13 @@ class Idleness:
         for number, unit in enumerate(units):
             members = [tables[names[name]] for name in unit.tables if name in names and names[name] in tables]
             stands = {t.id for t in members} | quiet
-            if len(members) == len(unit.tables) and all(
-                self._is_quiet(t, edges.get(str(t.full_name), ()), moment, tables, stands) and unchanged(t)
-                for t in members
+            if (
+                len(members) == len(unit.tables)
+                and left.isdisjoint(unit.tables)
+                and all(
+                    self._is_quiet(t, edges.get(str(t.full_name), ()), moment, tables, stands) and unchanged(t)
+                    for t in members
+                )
             ):
                 found[number] = members
                 quiet |= {t.id for t in members}

@@ -19,10 +19,11 @@ from functools import lru_cache
 from freshlake.alerts import Alerts, Event
 from freshlake.catalog.enums import RefreshMode, Status
 from freshlake.catalog.names import TableName
+from freshlake.catalog.owner import describe
 from freshlake.catalog.records import Dependency, StreamTable
 from freshlake.catalog.watching import Looked
 from freshlake.config import Settings
-from freshlake.errors import RefreshInProgress
+from freshlake.errors import LeaseLost, RefreshInProgress
 from freshlake.refresh.edges import graph
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.result import RefreshResult
@@ -36,6 +37,9 @@ from freshlake.service.immediate import Immediate
 from freshlake.service.rounds import Round, Rounds
 
 _log = logging.getLogger("freshlake.scheduler")
+
+ELSEWHERE = (RefreshInProgress, LeaseLost)
+"""Errors that say that a table is in other hands, where nothing is wrong with it."""
 
 _REMEMBERED = 0.3
 """How much the newest refresh counts in what is typical."""
@@ -82,11 +86,15 @@ class Scheduler:
             return
         settings = self._engine.settings
         self._stopping.clear()
-        self._engine.catalog.register_daemon(settings.scheduler_interval_ms, workers(settings))
+        self._register()
         self._pool = ThreadPoolExecutor(workers(settings), thread_name_prefix="freshlake-refresh")
         self._thread = threading.Thread(target=self._loop, name="freshlake-scheduler", daemon=True)
         self._thread.start()
         _log.info("started: %s at a time, a tick every %s ms", workers(settings), settings.scheduler_interval_ms)
+
+    def _register(self) -> None:
+        settings = self._engine.settings
+        self._engine.catalog.register_daemon(settings.scheduler_interval_ms, workers(settings))
 
     def stop(self, timeout: float | None = None) -> bool:
         """Start nothing new and wait for what runs; False if that took longer than the timeout."""
@@ -127,12 +135,28 @@ class Scheduler:
         now = self._engine.clock.now()
         known, edges, declared = self._known()
         looked = self._engine.catalog.look()
-        decided = tick(known, self._state(looked, declared, now), now)
+        left = frozenset(row.full_name for row in looked if row.is_left(now))
+        self._take_over(looked)
+        decided = tick(known, self._state(looked, declared, left, now), now)
         self._tell(decided)
         if decided.units:
-            self._begin(decided.units, edges)
-        self._engine.catalog.beat_daemon(now)
+            self._begin(decided.units, edges, left)
+        self._beat(now)
         return decided
+
+    def _beat(self, now: datetime) -> None:
+        if not self._engine.catalog.beat_daemon(now) and self.is_running:
+            # others took this process for dead, while it was stopped
+            self._register()
+
+    def _take_over(self, looked: Sequence[Looked]) -> None:
+        """Say that another daemon is gone; what it left is due at once, and refreshing that cleans up after it."""
+        catalog = self._engine.catalog
+        for gone in catalog.forget_gone_daemons(self._engine.settings.silent_daemon_seconds):
+            tables = sorted(_short(row.full_name) for row in looked if row.owner == gone.owner)
+            who = {"owner": describe(catalog.owner), "previous_owner": describe(gone.owner)}
+            self._alerts.emit(Event.DAEMON_TOOK_OVER, None, **who, last_heard_of=gone.heartbeat_at, tables=tables)
+            catalog.fail_interrupted()
 
     def _known(self) -> tuple[Graph, dict[str, tuple[Dependency, ...]], tuple[frozenset[str], ...]]:
         """The graph, read again only when it changed."""
@@ -145,13 +169,15 @@ class Scheduler:
             self._graph = (version, graph(catalog), edges, declared)
         return self._graph[1:]
 
-    def _state(self, looked: Sequence[Looked], declared: tuple[frozenset[str], ...], now: datetime) -> State:
+    def _state(
+        self, looked: Sequence[Looked], declared: tuple[frozenset[str], ...], left: frozenset[str], now: datetime
+    ) -> State:
         settings = self._engine.settings
         limits = Limits(settings.min_schedule_seconds, settings.auto_backoff, settings.enabled)
         with self._lock:
             busy = set(self._busy)
         behind = self._behind(looked)
-        watched = (self._watched(row, now, busy, behind) for row in looked)
+        watched = (self._watched(row, now, busy, row.id in behind or row.full_name in left) for row in looked)
         return State({table.name: table for table in watched}, declared, limits)
 
     def _behind(self, looked: Iterable[Looked]) -> set[int]:
@@ -160,7 +186,7 @@ class Scheduler:
         tables = self._engine.catalog.stream_tables_by_id(ids) if ids else {}
         return {table.id for table in tables.values() if self._immediate.is_behind(table)}
 
-    def _watched(self, row: Looked, now: datetime, busy: set[str], behind: set[int]) -> Watched:
+    def _watched(self, row: Looked, now: datetime, busy: set[str], is_wanted: bool) -> Watched:
         name = row.full_name
         return Watched(
             name=name,
@@ -172,7 +198,7 @@ class Scheduler:
             is_leased=name in busy or row.is_leased(now),
             retry_at=row.retry_at,
             is_blown=row.fuse_state == BLOWN,
-            is_wanted=row.id in behind,
+            is_wanted=is_wanted,
             consistency=Consistency(row.diamond_consistency),
             policy=Policy(row.diamond_schedule_policy),
             typical_seconds=self._typical.get(name),
@@ -203,10 +229,12 @@ class Scheduler:
 
     # Units -----------------------------------------------------------------------------------------------------------
 
-    def _begin(self, units: tuple[Unit, ...], edges: dict[str, tuple[Dependency, ...]]) -> None:
+    def _begin(
+        self, units: tuple[Unit, ...], edges: dict[str, tuple[Dependency, ...]], left: frozenset[str] = frozenset()
+    ) -> None:
         names = [name for unit in units for name in unit.tables]
         moment = self._rounds.begin(edge for name in names for edge in edges.get(name, ()))
-        idle = self._idleness.idle(units, moment, edges)
+        idle = self._idleness.idle(units, moment, edges, left)
         self._record_idle(idle, moment)
         waiting = {n: set(unit.after) - idle.keys() for n, unit in enumerate(units) if n not in idle}
         batch = _Batch(moment, units, waiting)
@@ -272,7 +300,7 @@ class Scheduler:
         outcome = self._rounds.run(tables, batch.moment, retries=True)
         self._remember(outcome.results)
         batch.failed |= set(outcome.failed)
-        really = [error for error in outcome.failed.values() if not isinstance(error, RefreshInProgress)]
+        really = [error for error in outcome.failed.values() if not isinstance(error, ELSEWHERE)]
         if really and len(unit.tables) > 1:
             failed = sorted(map(_short, outcome.failed))
             told = {"members": [_short(name) for name in unit.tables], "failed": failed}
