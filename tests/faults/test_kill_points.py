@@ -7,25 +7,17 @@ is killed in the default run, the other calls by `make slow`.
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-import freshlake
 from freshlake.lake import Freshlake
-from freshlake.storage.log import Log
-from tests.faults.victim import DIED
-from tests.integration.lakes import ANY_SHARE, rows
+from tests.faults import processes
+from tests.faults.processes import MOST_POINTS, Order, consistent, explode, lake_for_victims
+from tests.integration.lakes import rows
 
-ROOT = Path(__file__).parents[2]
 # The inner aggregate is an internal node with its own log; duplicates make doubling visible.
 SPREAD = (
     "SELECT total, count(*) AS regions, sum(n) AS orders FROM "
@@ -34,60 +26,23 @@ SPREAD = (
 COPY = "SELECT region, amount FROM orders"
 JOINED = "SELECT o.region, amount, goal FROM orders o JOIN goals g ON o.region = g.region"
 pytestmark = pytest.mark.timeout(1800)
-MOST_POINTS = 40
-# The last effects of a refresh, when the catalog already knows its result.
-KNOWN = ("committed", "release_lease")
 
 
 @pytest.fixture(scope="module")
 def fl(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Freshlake]:
-    with freshlake.connect(tmp_path_factory.mktemp("lake"), settings=ANY_SHARE) as lake:
+    for lake in lake_for_victims(spark, tmp_path_factory.mktemp("lake")):
         lake.sql("CREATE TABLE orders (id BIGINT, region STRING, amount INT) USING delta")
         lake.sql("INSERT INTO orders VALUES (1, 'north', 10), (2, 'north', 5), (3, NULL, 1), (3, NULL, 1), (4, 'a', 7)")
         lake.create_stream_table("spread", SPREAD, fold_policy="manual")
         yield lake
-    # a victim's session became the JVM's default one
-    jvm: Any = spark._jvm
-    jvm.org.apache.spark.sql.classic.SparkSession.setDefaultSession(spark._jsparkSession)
 
 
-# Killing --------------------------------------------------------------------------------------------------------------
+def kill(fl: Freshlake, at: int, call: str, *args: str, **kwargs: Any) -> str | None:
+    return processes.kill(fl, Order(call, args, kwargs, at))
 
 
-def victim(lake: Path, at: str, call: dict[str, Any], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    clean = {k: v for k, v in os.environ.items() if not k.startswith("PYSPARK_GATEWAY")}
-    return subprocess.run(
-        [sys.executable, "-m", "tests.faults.victim", str(lake), at, json.dumps(call)],
-        cwd=ROOT,
-        env={**clean, **environment},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-
-
-def kill(fl: Freshlake, at: int, call: str, *args: str, **kwargs: str) -> str | None:
-    """Run a call in another process that dies after `at` more effects; its last effect, or None if it survived."""
-    gateway: Any = fl.spark.sparkContext._gateway
-    known = gateway.gateway_parameters
-    shared = {"PYSPARK_GATEWAY_PORT": str(known.port), "PYSPARK_GATEWAY_SECRET": known.auth_token}
-    done = victim(fl.path, str(at), {"call": call, "args": args, "kwargs": kwargs}, shared)
-    assert done.returncode in (0, DIED), f"{call} failed by itself at point {at}:\n{done.stderr[-3000:]}"
-    return done.stdout.splitlines()[-1] if done.returncode else None
-
-
-def points(fl: Freshlake, prepare: Callable[[int], None], call: str, *args: str, **kwargs: str) -> Iterator[list[str]]:
-    """One dead process per point; all effects that the one before this point had, and the last of this one."""
-    seen: list[str] = []
-    for at in range(MOST_POINTS):
-        prepare(at)
-        effect = kill(fl, at, call, *args, **kwargs)
-        if effect is None:
-            assert len(seen) > 3, seen
-            return
-        seen.append(effect)
-        yield seen
-    raise AssertionError(f"still dying after {MOST_POINTS} points: {seen}")
+def points(fl: Freshlake, prepare: Callable[[int], None], call: str, *args: str, **kwargs: Any) -> Iterator[list[str]]:
+    return processes.points(fl, prepare, lambda at: Order(call, args, kwargs, at))
 
 
 # Recovering -----------------------------------------------------------------------------------------------------------
@@ -109,24 +64,22 @@ def recovered(fl: Freshlake, name: str, query: str) -> str:
     return action
 
 
-def consistent(fl: Freshlake, name: str) -> None:
-    """Catalog, logs, leases and history tell one story."""
-    catalog, layout = fl._engine.catalog, fl._engine.layout
-    table = catalog.get(f"default.{name}")
-    assert Log(layout.root(table, table.generation).path).head == table.version == table.published_version
-    for node, state in table.nodes.items():
-        assert Log(layout.node(table.storage_id, table.generation, node).path).head == state.version
-    assert catalog.lease(table.id) is None
-    runs = catalog.history(table.id, None)
-    assert {str(r.status) for r in runs} <= {"COMPLETED", "FAILED"}
-    made = Counter((r.generation, r.version) for r in runs if r.rows_inserted or r.rows_deleted)
-    assert not made or max(made.values()) == 1, "one version, one refresh"
-
-
 def is_committed(seen: list[str]) -> bool:
     """Whether the table's own log had the result when the process died."""
     after = seen[seen.index("append root") :] if "append root" in seen else []
     return "commit" in after
+
+
+def is_known(seen: list[str]) -> bool:
+    """Whether the catalog knew the result."""
+    return "_commit" in seen
+
+
+def assert_in_order(steps: list[str], seen: list[str]) -> None:
+    """These effects were met, in this order; others may be between them."""
+    left = iter(seen)
+    missed = [step for step in steps if step not in left]
+    assert not missed, (missed, seen)
 
 
 def streams(fl: Freshlake) -> set[str]:
@@ -140,16 +93,15 @@ def streams(fl: Freshlake) -> set[str]:
 def test_a_refresh_with_internal_nodes(fl: Freshlake, mode: str) -> None:
     seen: list[str] = []
     for seen in points(fl, lambda at: change(fl, at), "refresh", "spread", mode=mode):
-        effect = seen[-1]
         before = fl._engine.catalog.get("default.spread").version
-        done = effect in KNOWN
         action = recovered(fl, "spread", SPREAD)
         assert action == ("NO_DATA" if is_committed(seen) else "DIFFERENTIAL"), seen
-        assert fl._engine.catalog.get("default.spread").version == before + (not done), seen
+        assert fl._engine.catalog.get("default.spread").version == before + (not is_known(seen)), seen
         failed = [r for r in fl.history("spread", limit=3) if str(r.status) == "FAILED"]
-        assert bool(failed) == (not is_committed(seen) and effect != "acquire_lease"), seen
+        assert bool(failed) == ("begin_refresh" in seen and not is_committed(seen)), seen
         assert all(r.error_code == "refresh-failed" for r in failed)
-    assert {"begin_refresh", "compute", "append n1", "stage", "append root", "appended", *KNOWN} <= set(seen)
+    steps = ["acquire_lease", "begin_refresh", "compute", "append n1", "_stage_arrow", "commit", "append root"]
+    assert_in_order([*steps, "_stage_arrow", "commit", "appended", "_commit", "committed", "release_lease"], seen)
     recovered(fl, "spread", SPREAD)
     assert fl.verify("spread").equal
 
@@ -161,13 +113,13 @@ def test_a_first_load(fl: Freshlake) -> None:
     for seen in points(fl, lambda at: change(fl, at), "create_stream_table", "first", SPREAD):
         found = [s for s in fl.status() if s.name == "first"]
         if found:
-            assert found[0].is_populated == (seen[-1] in KNOWN), seen
+            assert found[0].is_populated == is_known(seen), seen
         else:
             fl.create_stream_table("first", SPREAD)
         recovered(fl, "first", SPREAD)
         fl.drop_stream_table("first")
         assert "first" not in streams(fl), seen
-    assert {"load n1", "load root", "write_rows", "commit", "loaded", *KNOWN} <= set(seen)
+    assert_in_order(["load n1", "write_rows", "commit", "load root", "write_rows", "commit", "loaded", "_commit"], seen)
     recovered(fl, "first", SPREAD)
     fl.drop_stream_table("first")
 
@@ -182,12 +134,12 @@ def test_a_new_query(fl: Freshlake) -> None:
     seen: list[str] = []
     for seen in points(fl, lambda at: change(fl, at), "alter_stream_table", "altered", query=JOINED):
         query = fl._engine.catalog.get("default.altered").original_query
-        assert query == (JOINED if seen[-1] in KNOWN else COPY), seen
+        assert query == (JOINED if is_known(seen) else COPY), seen
         assert {s.source for s in fl.sources("altered")} == reads[query]
         recovered(fl, "altered", query)
         if query == JOINED:
             fl.alter_stream_table("altered", query=COPY)
-    assert {"load root", "write_rows", "loaded", "commit_refresh", *KNOWN} <= set(seen)
+    assert_in_order(["load root", "write_rows", "commit", "loaded", "_commit", "committed", "release_lease"], seen)
     recovered(fl, "altered", JOINED)
     fl.drop_stream_table("altered")
 
@@ -204,7 +156,7 @@ def test_a_rebuild_after_a_schema_change(fl: Freshlake) -> None:
 
     for seen in points(fl, reshape, "refresh", "shaped"):
         action = recovered(fl, "shaped", "SELECT * FROM shape")
-        assert action == ("NO_DATA" if seen[-1] in KNOWN else "REINITIALIZE"), seen
+        assert action == ("NO_DATA" if is_known(seen) else "REINITIALIZE"), seen
     recovered(fl, "shaped", "SELECT * FROM shape")
 
 
@@ -224,7 +176,8 @@ def test_a_fold(fl: Freshlake) -> None:
         assert rows(fl, "spread") == rows(fl, SPREAD), seen
         assert fl.spark.table("spread").count() == rows(fl, SPREAD).total()  # the base alone holds everything
         consistent(fl, "spread")
-    assert {"fold n1", "fold root", "_write", "folded root", "add_fold", "cleanup root", "release_lease"} <= set(seen)
+    node = ["fold n1", "write_rows", "folded n1", "add_fold"]
+    assert_in_order([*node, "fold root", "write_rows", "folded root", "add_fold", "cleanup root", "commit"], seen)
     recovered(fl, "spread", SPREAD)
     assert fl.verify("spread").equal
 
@@ -249,7 +202,7 @@ def test_spark_itself_dies_in_the_middle_of_a_write(fl: Freshlake, call: list[st
     """The whole process tree ends, wherever it was by then."""
     change(fl, 700 + len(call))
     fl.refresh("spread")
-    victim(fl.path, "0.3", {"call": call[0], "args": call[1:]}, {})
+    explode(fl.path, 0.3, *call)
     recovered(fl, "spread", SPREAD)
     fl.fold("spread")
     recovered(fl, "spread", SPREAD)

@@ -1,78 +1,115 @@
-"""A process that dies on purpose: it works on a lake and ends without a word after its n-th lasting effect.
+"""A process that dies or is stopped on purpose: it works on a lake, and ends without a word after a lasting effect.
 
-Run as `python -m tests.faults.victim LAKE N CALL`, with CALL as JSON: the name of a method of Freshlake and its
-arguments. It uses the Spark of the process that started it, so that a death costs a second and not ten; with
-`PYSPARK_GATEWAY_PORT` unset it starts its own, which then dies with it.
+Run as `python -m tests.faults.victim LAKE ORDER`, with the order as JSON (`tests.faults.processes.Order`): which method
+of Freshlake to call, and at which effect it happens. It uses the Spark of the process that started it, so that a death
+costs a second and not ten; with `PYSPARK_GATEWAY_PORT` unset it starts its own, which then dies with it.
+
+Effects are caught where they leave Freshlake: transactions of the catalog, files, commits and writes of Delta tables. A
+new one is among them by itself. The steps that the engine tells of are between them, if they are asked for.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
 from functools import wraps
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 DIED = 13
 """The exit code of a process that reached its end."""
 
+_COMMANDS = ("INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE", "RESTORE", "CREATE", "DROP")
+_PACKAGE = str(Path(__file__).parents[2] / "src" / "freshlake")
+_PLUMBING = ("database.py",)
+
 
 class Fuse:
-    """Ends the process at the n-th effect."""
+    """Ends or stops the process at the n-th effect, or at the first one of a name."""
 
-    def __init__(self, at: int) -> None:
-        self.left = at
+    def __init__(self, at: int | str, *, stops: bool) -> None:
+        self.at, self.stops, self.is_lit, self.seen = at, stops, False, 0
 
     def burn(self, effect: str) -> None:
-        if threading.current_thread() is not threading.main_thread():
+        if not self.is_lit or threading.current_thread() is not threading.main_thread():
             return
-        if self.left == 0:
+        reached = effect == self.at if isinstance(self.at, str) else self.seen == self.at
+        self.seen += 1
+        if reached and self.stops:
+            self.is_lit = False
+            os.kill(os.getpid(), signal.SIGSTOP)
+        elif reached:
             os.write(1, effect.encode())
             os._exit(DIED)
-        self.left -= 1
 
-    def after(self, owner: Any, name: str) -> None:
-        """Burn after every call of a function."""
+    def after(self, owner: Any, name: str, told: Callable[..., bool] = lambda *_, **__: True) -> None:
+        """Burn after every call of a function, under the name of the function of Freshlake that made it."""
         original = getattr(owner, name)
 
         @wraps(original)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
             result = original(*args, **kwargs)
-            self.burn(name)
+            if told(*args, **kwargs):
+                self.burn(_caller())
             return result
 
         setattr(owner, name, wrapped)
 
+    def after_transactions(self) -> None:
+        """Burn after every transaction of the catalog that has changed something."""
+        from freshlake.catalog import database
+
+        begun = database.begun
+
+        @contextmanager
+        def wrapped(engine: Any, kind: Any) -> Iterator[Any]:
+            with begun(engine, kind) as connection:
+                driver = connection.connection.driver_connection
+                before = driver.total_changes
+                yield connection
+                changed = driver.total_changes != before
+            if changed:
+                self.burn(_caller())
+
+        database.begun = wrapped
+
+
+def _caller() -> str:
+    frame = sys._getframe(2)
+    while frame.f_back is not None:
+        file = frame.f_code.co_filename
+        if file.startswith(_PACKAGE) and not file.endswith(_PLUMBING):
+            break
+        frame = frame.f_back
+    return frame.f_code.co_name
+
 
 def lay(fuse: Fuse) -> None:
-    """Put the fuse behind everything that outlives the process: files, Delta commits, catalog transactions."""
-    from freshlake.catalog.database import Database
-    from freshlake.catalog.store import Catalog
-    from freshlake.refresh import commit
-    from freshlake.storage import append, cleanup, fold, load
-    from freshlake.storage.log import Log
-    from freshlake.storage.table import ChangeLogged
+    """Put the fuse behind everything that outlives the process; before Freshlake is imported."""
+    import deltalake
+    import pyarrow.parquet
+    from delta.tables import DeltaMergeBuilder, DeltaOptimizeBuilder
+    from pyspark.sql import DataFrameWriter, SparkSession
 
-    fuse.after(Catalog, "acquire_lease")
-    fuse.after(Catalog, "begin_refresh")
-    fuse.after(Catalog, "insert_stream_table")
-    fuse.after(Catalog, "commit_refresh")
-    fuse.after(Catalog, "add_fold")
-    fuse.after(Catalog, "release_lease")
-    fuse.after(Catalog, "delete")
-    fuse.after(ChangeLogged, "create")
-    fuse.after(append, "stage")
-    fuse.after(load, "write_base")
-    fuse.after(load, "write_rows")
-    fuse.after(fold, "_write")
-    fuse.after(Log, "commit")
-    fuse.after(cleanup, "cleanup")
-    fuse.after(commit.shutil, "rmtree")
-    assert hasattr(Database, "transaction")  # commit_refresh runs inside one; the step "committed" follows it
+    fuse.after(deltalake, "write_deltalake")
+    for name in ("create_write_transaction", "create", "restore"):
+        fuse.after(deltalake.DeltaTable, name)
+    for name in ("save", "saveAsTable", "parquet"):
+        fuse.after(DataFrameWriter, name)
+    fuse.after(DeltaMergeBuilder, "execute")
+    fuse.after(DeltaOptimizeBuilder, "executeCompaction")
+    fuse.after(SparkSession, "sql", lambda _, text, *__, **___: text.lstrip().upper().startswith(_COMMANDS))
+    fuse.after(pyarrow.parquet, "write_table")
+    fuse.after(shutil, "rmtree", lambda path, *_, **__: "_freshlake" in str(path))
+    fuse.after_transactions()
 
 
 def attach() -> None:
@@ -100,23 +137,52 @@ def explode(seconds: float) -> Callable[[str], None]:
 
 
 def main() -> None:
-    lake, at, call = Path(sys.argv[1]), float(sys.argv[2]), json.loads(sys.argv[3])
+    lake, order = Path(sys.argv[1]), json.loads(sys.argv[2])
     own_spark = "PYSPARK_GATEWAY_PORT" not in os.environ
     if not own_spark:
         attach()
-    import freshlake
-
-    spark_settings = {"spark.master": "local[2]"}
-    fl = freshlake.connect(lake, settings={"differential_max_change_ratio": 0}, spark_settings=spark_settings)
-    if own_spark:
-        fl._engine.observer = explode(at)
-    else:
-        fuse = Fuse(int(at))
+    fuse = Fuse(order["at"], stops=order["stops"])
+    if not own_spark:
         lay(fuse)
+    fl = _connect(lake, order)
+    if own_spark:
+        fl._engine.observer = explode(order["at"])
+    elif order["steps"]:
         fl._engine.observer = fuse.burn
-    getattr(fl, call["call"])(*call.get("args", ()), **call.get("kwargs", {}))
+    if order["daemon"]:
+        fl._scheduler._register()
+    fuse.is_lit = True
+    answer = _answer(lambda: attrgetter(order["call"])(fl)(*order["args"], **order["kwargs"]))
+    fuse.is_lit = False
+    if order["stops"]:
+        sys.stdout.write(json.dumps(answer))
+        sys.stdout.flush()
+    elif answer.get("error") != order["fails"]:
+        raise SystemExit(str(answer))
     if own_spark:
         os._exit(0)
+
+
+def _connect(lake: Path, order: dict[str, Any]) -> Any:
+    import freshlake
+    from freshlake.catalog.owner import Owner
+    from freshlake.clock import ManualClock
+
+    clock = ManualClock(datetime.fromisoformat(order["now"])) if order["now"] else None
+    fl = freshlake.connect(lake, settings=order["settings"], spark_settings={"spark.master": "local[2]"}, clock=clock)
+    if order["elsewhere"]:
+        fl._engine.catalog.owner = str(Owner("elsewhere", os.getpid(), "another machine", "", "worker"))
+    return fl
+
+
+def _answer(call: Callable[[], Any]) -> dict[str, Any]:
+    from freshlake.errors import FreshlakeError
+
+    try:
+        call()
+    except FreshlakeError as error:
+        return {"error": error.code, "message": str(error)}
+    return {}
 
 
 if __name__ == "__main__":

@@ -166,10 +166,31 @@ def test_stale_data_until_a_refresh_also_one_that_finds_nothing_new(fl: Freshlak
     fl.alter_stream_table("totals", schedule="5m")
     fl.refresh_all()
     clock.advance(600)
-    assert fl.health() == []
+    assert ("WARNING", "stale-data", "totals") not in found(fl)
     clock.advance(1)
-    assert found(fl) == [("WARNING", "stale-data", "totals")]
+    assert ("WARNING", "stale-data", "totals") in found(fl)
     assert str(fl.refresh("totals").action) == "NO_DATA"
+    assert ("WARNING", "stale-data", "totals") not in found(fl)
+    fl.alter_stream_table("totals", schedule="calculated")
+
+
+def test_schedules_that_nobody_keeps(fl: Freshlake, clock: ManualClock) -> None:
+    fl.alter_stream_table("totals", schedule="5m")
+    (finding,) = fl.health()
+    assert (str(finding.severity), finding.code, finding.name) == ("WARNING", "no-daemon", "scheduler")
+    assert "totals" in finding.message
+    fl._engine.catalog.register_daemon(1000, 1)
+    assert fl.health() == []
+    clock.advance(60)
+    assert found(fl) == [("WARNING", "no-daemon", "scheduler")], "it was not heard of for too long"
+    fl._engine.catalog.beat_daemon(clock.now())
+    assert fl.health() == []
+    fl._engine.catalog.end_daemon()
+    assert found(fl) == [("WARNING", "no-daemon", "scheduler")]
+    fl.alter_stream_table("totals", status="SUSPENDED")
+    assert [code for _, code, _ in found(fl)] == ["stream-table-suspended"]
+    fl.resume("totals")
+    fl.alter_stream_table("totals", schedule="calculated")
 
 
 def test_no_spark_job_is_run(fl: Freshlake) -> None:

@@ -52,8 +52,9 @@ def test_a_partitioned_table_follows_its_query_and_can_be_laid_out_anew(fl: Fres
     fl.create_or_replace_stream_table("t", PER_REGION, partition_by=["n"])
     assert (fl.history("t")[0].action, fl.history("t")[0].reason) == ("REINITIALIZE", "partitions-altered")
     assert (record(fl, "t").partition_by, base(fl, "t").metadata().partition_columns) == (("n",), ["n"])
+    generation = record(fl, "t").generation
     fl.create_or_replace_stream_table("t", PER_REGION, partition_by=["N"])
-    assert record(fl, "t").generation == 2
+    assert record(fl, "t").generation == generation
     fl.sql("ALTER STREAM TABLE t SET (partition_by = '')")
     assert (record(fl, "t").partition_by, base(fl, "t").metadata().partition_columns) == ((), [])
     assert [str(r.action) for r in fl.refresh_all()] == ["NO_DATA", "FULL"]

@@ -252,9 +252,6 @@ class Work:
             self.mark(f"append {node_id}")
             self._write(stored[node_id].table, node_id, results[node_id], version, nodes)
             nodes[node_id] = replace(nodes[node_id], version=version)
-        if any(node_id != ROOT for node_id in results):
-            # whoever took the table over has begun with the nodes, and would mix its changes with these
-            self.engine.catalog.heartbeat_lease(self.lease, self.engine.settings.lease_seconds)
         self.mark("append root")
         change = results.get(ROOT) or Relation.empty(weighted(stored_schema(self.compiled.node(ROOT))))
         written = self._write(stored[ROOT].table, ROOT, change, version, nodes)

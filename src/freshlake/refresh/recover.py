@@ -32,28 +32,13 @@ def adopt(engine: Engine, table: StreamTable, lease: Lease) -> StreamTable:
         certificate = root.last_certificate()
         if certificate is not None and certificate.version > table.version:
             _log.info("table %s: adopting version %s", table.full_name, certificate.version)
-            mixed = _mixed(engine, table, certificate)
-            with engine.catalog.transaction():
-                table = engine.catalog.commit_refresh(table.id, lease.epoch, _commit_of(table, certificate))
-                if mixed:
-                    _log.warning("table %s: nodes %s are of another refresh", table.full_name, ", ".join(mixed))
-                    table = engine.catalog.update(table.id, needs_reinit=True)
+            table = engine.catalog.commit_refresh(table.id, lease.epoch, _commit_of(table, certificate))
     for node_id, state in table.nodes.items():
         node = engine.layout.node(table.storage_id, table.generation, node_id)
         if node.head() > state.version:
             _log.info("table %s: rolling node %s back to version %s", table.full_name, node_id, state.version)
             node.rollback(state.version, lease.epoch)
     return table
-
-
-def _mixed(engine: Engine, table: StreamTable, root: Certificate) -> list[str]:
-    """Nodes whose newest change is not of the refresh that the table's certificate is of.
-
-    A process that lost its lease may commit its root after the next one has written nodes under the same version.
-    """
-    moved = [n for n, state in table.nodes.items() if root.nodes.get(n, state.version) != state.version]
-    nodes = {n: engine.layout.node(table.storage_id, table.generation, n) for n in moved}
-    return [n for n, node in nodes.items() if not node.certificate(root.nodes[n]).is_same_refresh(root)]
 
 
 def _commit_of(table: StreamTable, certificate: Certificate) -> Commit:

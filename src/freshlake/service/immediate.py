@@ -123,7 +123,6 @@ class Immediate:
 
         Who takes a lease over catches the table up with the write.
         """
-        self.engine.reached("undo")
         changed = [edge for edge in write.edges if write.after[edge.source_key] != write.before[edge.source_key]]
         try:
             keep(self.engine, write.leases.values())
@@ -131,8 +130,11 @@ class Immediate:
         except FreshlakeError as error:
             _log.warning("a write could not be undone: %s", error.message)
             return False
+        if not ours:
+            return False
+        self.engine.reached("undo")
         versions = {self.engine.source(edge).path: write.after[edge.source_key].version for edge in changed}
-        undone = ours and all(undo(self.engine.spark, path, version) for path, version in versions.items())
+        undone = all(undo(self.engine.spark, path, version) for path, version in versions.items())
         self.engine.reached("undone")
         return undone
 

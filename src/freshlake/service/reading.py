@@ -35,7 +35,7 @@ class Reading:
         storage = self.engine.layout.root(table, generation)
         point = FoldPoint(fold.base_version, fold.folded_version)
         try:
-            return storage.read(self.engine.spark, version, point, columns=self._visible(table))
+            return storage.read(self.engine.spark, version, point, columns=self._visible(table, generation))
         except StorageMissing as error:
             raise VersionNotKept(gone, detail=error.message) from error
 
@@ -74,11 +74,15 @@ class Reading:
                 f"stream table {table.full_name.short} has no version {since}",
                 hint=f"its published version is {table.published_version}",
             )
-        storage = self.engine.layout.root(table, table.published_generation)
-        relation = storage.changes(self.engine.spark, since, table.published_version, columns=self._visible(table))
+        storage, columns = self.engine.layout.root(table, table.published_generation), self._visible(table)
+        relation = storage.changes(self.engine.spark, since, table.published_version, columns=columns)
         return relation.dataframe(self.engine.spark)
 
-    def _visible(self, table: StreamTable) -> list[str]:
+    def _visible(self, table: StreamTable, generation: int | None = None) -> list[str]:
+        """Until a rebuilt table is published with its group, readers see the columns that it had before."""
+        generation = table.published_generation if generation is None else generation
+        if generation != table.generation:
+            return self.engine.layout.root(table, generation).visible.names
         assert table.output_schema is not None
         return [f["name"] for f in table.output_schema["fields"]]
 

@@ -67,7 +67,9 @@ class StreamTableSource:
         return Triage(ChangeKind.NONE if rows == 0 else kind, rows, size)
 
     def schema(self, at: Position) -> StructType:
-        table = self._table()
+        table, generation = self._table(), _generation(at)
+        if generation != table.generation:
+            return self.storage(table, generation).visible
         return StructType.fromJson(dict(table.output_schema or {"type": "struct", "fields": []}))
 
     def row_count(self, at: Position) -> int | None:

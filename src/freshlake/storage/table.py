@@ -32,6 +32,7 @@ from freshlake.storage.scan.paths import plain
 __all__ = ["Certificate", "ChangeLogged", "FoldForm", "FoldPoint", "Limits", "Pending"]
 
 EMPTY = FoldPoint(base_version=0, folded_version=0)
+HIDDEN = "__fl_"
 
 
 class ChangeLogged:
@@ -82,6 +83,11 @@ class ChangeLogged:
     def schema(self) -> StructType:
         """The columns of the table."""
         return layout.logical_schema(self.stored)
+
+    @property
+    def visible(self) -> StructType:
+        """The columns that readers see."""
+        return StructType([field for field in self.schema if not field.name.startswith(HIDDEN)])
 
     def head(self) -> int:
         """The newest version in the log; 0 before the first."""
