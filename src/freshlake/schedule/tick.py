@@ -16,8 +16,9 @@ from freshlake.schedule.effective import Effective, effective_schedules
 from freshlake.schedule.graph import Graph
 from freshlake.schedule.hindrance import hindrances
 from freshlake.schedule.late import falling_behind, stale
+from freshlake.schedule.selection import Part, brought, parts, waits
 from freshlake.schedule.state import Consistency, Policy, Skipped, State, Tick, Tier, Unit, Watched
-from freshlake.schedule.units import Group, Groups, groups_of, partition
+from freshlake.schedule.units import Group, Groups, groups_of
 
 _PRIORITIES = {Tier.HOT: 2, Tier.WARM: 3, Tier.COLD: 4, Tier.FROZEN: 4}
 
@@ -89,65 +90,39 @@ def _decide(
     if not due:
         return (), set()
     hindered = hindrances(graph, groups, tables, now)
-    selected: set[str] = set()
-    brought: set[str] = set()
-    joined: set[str] = set()
-    pending = [(name, True) for name in due]
-    while pending:
-        name, brings = pending.pop()
-        if name in hindered or name in brought or (name in selected and not brings):
-            continue
-        selected.add(name)
-        # an IMMEDIATE table that follows is there for what it follows, and leaves its other inputs as they are
-        pending.extend((reader, False) for reader in _immediate_readers(graph, tables, name))
-        if brings:
-            brought.add(name)
-            pending.extend((upstream, True) for upstream in graph.inputs(name))
-        if (group := groups.of.get(name)) and group.tables[0] not in joined:
-            joined.add(group.tables[0])
-            pending.extend((mate, True) for mate in group.tables)
+    selected = brought(graph, groups, _immediate(tables), due, without=hindered)
     return tuple(hindered[name] for name in sorted(due) if name in hindered), selected
 
 
-def _immediate_readers(graph: Graph, tables: Mapping[str, Watched], name: str) -> Iterator[str]:
-    return (reader for reader in graph.readers(name) if reader in tables and tables[reader].is_immediate)
+def _immediate(tables: Mapping[str, Watched]) -> frozenset[str]:
+    return frozenset(name for name, table in tables.items() if table.is_immediate)
 
 
 def _units(graph: Graph, groups: Groups, tables: Mapping[str, Watched], selected: Collection[str]) -> tuple[Unit, ...]:
     if not selected:
         return ()
-    grouped = {groups.of[name].tables for name in selected if name in groups.of}
-    together = [[name for name in names if name in selected] for names in grouped]
-    # an IMMEDIATE table is published with what it reads
-    for name in selected:
-        if tables[name].is_immediate:
-            together.append([name, *(upstream for upstream in graph.inputs(name) if upstream in selected)])
-    return _ordered(graph, tables, partition(graph, graph.order(selected), together))
+    return _ordered(graph, tables, parts(graph, groups, _immediate(tables), selected))
 
 
-def _ordered(graph: Graph, tables: Mapping[str, Watched], parts: tuple[tuple[str, ...], ...]) -> tuple[Unit, ...]:
+def _ordered(graph: Graph, tables: Mapping[str, Watched], divided: tuple[Part, ...]) -> tuple[Unit, ...]:
     """Units in an order in which they can run one by one; of those that could be next the most urgent, then by name."""
-    part = {name: place for place, names in enumerate(parts) for name in names}
-    waits = {
-        place: {part[upstream] for name in names for upstream in graph.inputs(name) if upstream in part} - {place}
-        for place, names in enumerate(parts)
-    }
-    urgency = [min(_priority(tables[name]) for name in names) for names in parts]
+    before = waits(graph, divided)
+    urgency = [min(_priority(tables[name]) for name in names) for names in divided]
     # what an urgent unit waits for is as urgent
-    for place in reversed(tuple(TopologicalSorter(waits).static_order())):
-        for upstream in waits[place]:
+    for place in reversed(tuple(TopologicalSorter(before).static_order())):
+        for upstream in before[place]:
             urgency[upstream] = min(urgency[upstream], urgency[place])
     units: list[Unit] = []
     position: dict[int, int] = {}
-    for place in _by_urgency(waits, [(urgency[place], names[0], place) for place, names in enumerate(parts)]):
+    for place in _by_urgency(before, [(urgency[place], names[0], place) for place, names in enumerate(divided)]):
         position[place] = len(units)
-        after = tuple(sorted(position[upstream] for upstream in waits[place]))
-        units.append(Unit(parts[place], len(parts[place]) > 1, urgency[place], after))
+        after = tuple(sorted(position[upstream] for upstream in before[place]))
+        units.append(Unit(divided[place], len(divided[place]) > 1, urgency[place], after))
     return tuple(units)
 
 
-def _by_urgency(waits: Mapping[int, set[int]], keys: list[tuple[int, str, int]]) -> Iterator[int]:
-    sorter = TopologicalSorter(waits)
+def _by_urgency(before: Mapping[int, set[int]], keys: list[tuple[int, str, int]]) -> Iterator[int]:
+    sorter = TopologicalSorter(before)
     sorter.prepare()
     ready: list[tuple[int, str, int]] = []
     while sorter.is_active():
