@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from itertools import count
 from typing import Any
 
 import pytest
@@ -34,6 +35,9 @@ QUERIES = {
     "beside": "SELECT id, 100 / amount AS share FROM sales",
 }
 IMMEDIATE = ("followed", "beside")
+NUMBERS = count(100)
+Other = Callable[[Freshlake, int], None]
+"""What the one that takes over does; the number is that of the rows that the late one was about to apply."""
 
 
 @pytest.fixture(scope="module")
@@ -87,18 +91,19 @@ def codes(fl: Freshlake, name: str) -> list[str | None]:
 # A refresh ------------------------------------------------------------------------------------------------------------
 
 
-def nothing(fl: Freshlake) -> None:
+def nothing(fl: Freshlake, number: int) -> None:
     """The change is gone again: the other one finds that nothing is to be written."""
-    fl.spark.sql("DELETE FROM orders WHERE id >= 100")
-    assert (fl.refresh("spread").rows_inserted, fl.refresh("spread").rows_deleted) == (0, 0)
+    fl.spark.sql(f"DELETE FROM orders WHERE id = {number}")
+    result = fl.refresh("spread")
+    assert (result.rows_inserted, result.rows_deleted) == (0, 0)
 
 
-def something(fl: Freshlake) -> None:
-    insert(fl, 50)
+def something(fl: Freshlake, number: int) -> None:
+    insert(fl, 10_000 + number)
     assert fl.refresh("spread").rows_inserted
 
 
-def a_fold(fl: Freshlake) -> None:
+def a_fold(fl: Freshlake, number: int) -> None:
     fl.fold("spread")
 
 
@@ -115,14 +120,15 @@ REFRESHES: list[Any] = [
 
 
 @pytest.mark.parametrize(("at", "way", "other"), REFRESHES)
-def test_a_refresh(fl: Freshlake, clock: ManualClock, at: str, way: str, other: Callable[[Freshlake], None]) -> None:
+def test_a_refresh(fl: Freshlake, clock: ManualClock, at: str, way: str, other: Other) -> None:
     """At `append n1` and the first `_stage…` it is before the log of its internal node, at `append root` behind it."""
-    insert(fl, 100)
+    number = next(NUMBERS)
+    insert(fl, number)
     known = len(codes(fl, "spread"))
     settings = SETTINGS if way == "driver" else BY_SPARK
     with stopped(fl, order(clock, at, "refresh", "spread", settings=settings)) as late:
         clock.advance(LEASE)
-        other(fl)
+        other(fl, number)
         before = commits(fl, "spread")
         answer = late.wake()
     assert answer["error"] == "lease-lost", answer
@@ -138,7 +144,7 @@ def test_a_refresh(fl: Freshlake, clock: ManualClock, at: str, way: str, other: 
 @pytest.mark.slow
 def test_a_refresh_that_was_in_the_log_already(fl: Freshlake, clock: ManualClock) -> None:
     """Its result is kept by the one that took over, and stays completed in the history."""
-    insert(fl, 101)
+    insert(fl, next(NUMBERS))
     with stopped(fl, order(clock, "appended", "refresh", "spread")) as late:
         clock.advance(LEASE)
         assert str(fl.refresh("spread").action) == "NO_DATA"
@@ -173,35 +179,25 @@ def test_a_rebuild(fl: Freshlake, clock: ManualClock, at: str) -> None:
 # A fold ---------------------------------------------------------------------------------------------------------------
 
 
-def unfolded(fl: Freshlake) -> None:
-    insert(fl, 102)
-    fl.refresh("spread")
-
-
-def refresh_only(fl: Freshlake) -> None:
-    insert(fl, 103)
-    assert fl.refresh("spread").rows_inserted
-
-
 FOLDS: list[Any] = [
-    pytest.param("fold root", SETTINGS, refresh_only),
+    pytest.param("fold root", SETTINGS, something),
     *(
         pytest.param(at, settings, other, marks=pytest.mark.slow)
         for at in ("fold n1", "folded n1", "fold root", "cleanup n1", "cleanup root")
         for settings in (SETTINGS, BY_SPARK)
-        for other in (refresh_only, a_fold)
+        for other in (something, a_fold)
     ),
 ]
 
 
 @pytest.mark.parametrize(("at", "settings", "other"), FOLDS)
-def test_a_fold(
-    fl: Freshlake, clock: ManualClock, at: str, settings: dict[str, Any], other: Callable[[Freshlake], None]
-) -> None:
-    unfolded(fl)
+def test_a_fold(fl: Freshlake, clock: ManualClock, at: str, settings: dict[str, Any], other: Other) -> None:
+    number = next(NUMBERS)
+    insert(fl, number)
+    fl.refresh("spread")
     with stopped(fl, order(clock, at, "fold", "spread", settings=settings)) as late:
         clock.advance(LEASE)
-        other(fl)
+        other(fl, number)
         before = commits(fl, "spread")
         answer = late.wake()
     assert answer["error"] == "lease-lost", answer
@@ -223,13 +219,13 @@ def state(fl: Freshlake, *names: str) -> list[tuple[int, int, int]]:
 @pytest.mark.parametrize("at", ["publish", pytest.param("committed", marks=pytest.mark.slow)])
 def test_a_group(fl: Freshlake, clock: ManualClock, at: str) -> None:
     """Stopped before it publishes both, or after it has committed one of them; the other one has gone further since."""
-    insert(fl, 104)
+    insert(fl, next(NUMBERS))
     fl.refresh("spread")
     with stopped(fl, order(clock, at, "refresh_all")) as late:
         clock.advance(LEASE)
-        insert(fl, 105)
+        insert(fl, next(NUMBERS))
         fl.refresh_all()
-        insert(fl, 106)
+        insert(fl, next(NUMBERS))
         before = commits(fl, "totals", "counts"), state(fl, "totals", "counts")
         late.wake()
     assert (commits(fl, "totals", "counts"), state(fl, "totals", "counts")) == before

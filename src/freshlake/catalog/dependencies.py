@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Select, delete, insert, select
 
 from freshlake.catalog.database import Database
 from freshlake.catalog.enums import SourceType
+from freshlake.catalog.graph_version import graph_changed
 from freshlake.catalog.names import TableName
 from freshlake.catalog.records import Consumer, Dependency, Json, StreamTable, TrackedSource
 from freshlake.catalog.records import stream_table_key as key_of
@@ -17,7 +18,6 @@ from freshlake.catalog.rows import fetch
 from freshlake.catalog.stream_tables import remove, require
 from freshlake.catalog.tables import change_tracking, dependencies, stream_tables
 from freshlake.catalog.upsert import upsert
-from freshlake.catalog.watching import graph_changed
 
 _OF_DEPENDENCY = [column for column in dependencies.c if column.name != "stream_table_id"]
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from sqlalchemy import Connection, delete, insert, select
 
 from freshlake.catalog.database import Database
+from freshlake.catalog.graph_version import graph_changed
 from freshlake.catalog.names import TableName
 from freshlake.catalog.records import RefreshGroup
 from freshlake.catalog.stream_tables import require
 from freshlake.catalog.tables import refresh_group_members, refresh_groups, stream_tables
-from freshlake.catalog.watching import graph_changed
 from freshlake.errors import AlreadyExists
 
 

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from freshlake.catalog.database import Database
 from freshlake.catalog.enums import Status
+from freshlake.catalog.graph_version import graph_changed
 from freshlake.catalog.names import TableName
 from freshlake.catalog.records import NewStreamTable, StreamTable
 from freshlake.catalog.rows import fetch, fetch_one
@@ -16,6 +17,8 @@ from freshlake.catalog.tables import registered_tables, stream_tables
 from freshlake.errors import AlreadyExists, InternalError, NotFound
 
 _FIXED = {"id", "created_at", "updated_at"}
+_TOGETHER = {"refresh_mode", "diamond_consistency"}
+"""What decides which tables are published together."""
 _CHANGEABLE = {column.name for column in stream_tables.c} - _FIXED
 
 
@@ -74,6 +77,8 @@ class StreamTables(Database):
     def update(self, stream_table_id: int, **changes: Any) -> StreamTable:
         """Change columns of a stream table and return it as it is now."""
         with self._write() as connection:
+            if not _TOGETHER.isdisjoint(changes):
+                graph_changed(connection)
             return change(connection, stream_table_id, {**changes, "updated_at": self._clock.now()})
 
 

@@ -6,17 +6,17 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import select
 
 from freshlake.catalog.database import Database
 from freshlake.catalog.enums import RefreshMode, Status
+from freshlake.catalog.graph_version import graph_version
 from freshlake.catalog.leases import is_live
 from freshlake.catalog.names import TableName
 from freshlake.catalog.records import StreamTable
 from freshlake.catalog.rows import fetch
-from freshlake.catalog.tables import leases, meta, stream_tables
+from freshlake.catalog.tables import leases, stream_tables
 
-_GRAPH = "dag_version"
 _LOOKED_AT = (
     "id",
     "schema",
@@ -97,16 +97,4 @@ class Watching(Database):
     def graph_version(self) -> int:
         """Another number whenever a stream table, what it reads, or a group was made, changed or dropped."""
         with self._read() as connection:
-            return _graph_version(connection)
-
-
-def graph_changed(connection: Connection) -> None:
-    """Say inside a transaction that the graph is another one now."""
-    number = str(_graph_version(connection) + 1)
-    done = connection.execute(update(meta).where(meta.c.key == _GRAPH).values(value=number))
-    if not done.rowcount:
-        connection.execute(insert(meta).values(key=_GRAPH, value=number))
-
-
-def _graph_version(connection: Connection) -> int:
-    return int(connection.execute(select(meta.c.value).where(meta.c.key == _GRAPH)).scalar() or 0)
+            return graph_version(connection)

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from freshlake.catalog.enums import Action, RefreshMode, Status
 from freshlake.catalog.records import Dependency, Lease, StreamTable
 from freshlake.errors import FreshlakeError, StreamTableSuspended
-from freshlake.refresh.edges import graph
 from freshlake.refresh.engine import Engine, Pins
 from freshlake.refresh.folding import fold_if_due
 from freshlake.refresh.leasing import leased
 from freshlake.refresh.result import FoldResult, RefreshResult
 from freshlake.refresh.roots import from_json
 from freshlake.refresh.terms import Terms
-from freshlake.schedule.graph import Graph
-from freshlake.schedule.state import Consistency
-from freshlake.schedule.units import Groups, groups_of
 from freshlake.service.announce import Announcer
+from freshlake.service.known import Known
 from freshlake.service.names import Names
 from freshlake.sources.protocol import Position
 from freshlake.sources.stream_table import position_of
@@ -55,80 +52,78 @@ class Rounds:
     engine: Engine
     names: Names
     announcer: Announcer
+    _known: Known | None = None
 
     # What a person asks for ------------------------------------------------------------------------------------------
 
     def refresh(self, table: StreamTable, requested: RefreshMode | None) -> RefreshResult:
-        """One table and what it reads; only the table itself takes the requested mode."""
+        """One table, what it reads, and what is published with it; only the table itself takes the requested mode."""
+        name = str(table.full_name)
         if table.status is Status.SUSPENDED:
             raise StreamTableSuspended(
                 f"stream table {table.full_name.short} is suspended", hint=f'fl.resume("{table.full_name.short}")'
             )
-        if not self.engine.catalog.reads_stream_tables(table.id):
-            return self._alone(table, requested)
-        return self._with_upstreams(table, self.engine.catalog.dependencies(table.id), requested)
-
-    def _alone(self, table: StreamTable, requested: RefreshMode | None) -> RefreshResult:
-        """A table that reads plain tables, and those in mode IMMEDIATE that follow it."""
-        followers = self.followers([str(table.full_name)])
-        edges = [e for t in (table, *followers) for e in self.engine.catalog.dependencies(t.id)] if followers else []
-        outcome = self.run([table, *followers], self.begin(edges), {table.id: requested})
-        self._raising(outcome)
-        return outcome.results[0]
-
-    def _with_upstreams(
-        self, table: StreamTable, edges: Sequence[Dependency], requested: RefreshMode | None
-    ) -> RefreshResult:
-        known, chain, moment = self._upstreams(table, edges)
-        together = self.group(known, str(table.full_name))
-        for upstream in chain:
-            if str(upstream.full_name) not in together:
-                self._raising(self.run([upstream], moment))
-        members = [*(t for t in chain if str(t.full_name) in together), table]
-        followers = [t for t in self.followers([str(table.full_name)]) if t.id not in {m.id for m in members}]
-        outcome = self.run([*members, *followers], moment, {table.id: requested})
-        self._raising(outcome)
-        return outcome.results[len(members) - 1]
+        known = self.known()
+        if known.is_alone(name):
+            return self._raising(self.run([table], self.begin(()), {table.id: requested}))
+        _, results = self._bring(
+            known, known.brought([name]), {name, *known.graph.upstream(name)}, {table.id: requested}
+        )
+        return results[name]
 
     def prepare(self, table: StreamTable, edges: Sequence[Dependency]) -> Round:
         """Bring the stream tables that these edges lead to up to date; returns the moment that they have read."""
-        if all(edge.stream_table_id is None for edge in edges):
-            return Round({}, self.engine.clock.now())
-        _, chain, moment = self._upstreams(table, edges)
-        for upstream in chain:
-            self._raising(self.run([upstream], moment))
-        return moment
-
-    def _upstreams(self, table: StreamTable, edges: Sequence[Dependency]) -> tuple[Graph, list[StreamTable], Round]:
-        """The stream tables that these edges lead to, in order, but for suspended ones, which are left as they are."""
-        name = str(table.full_name)
         reads = [edge.source_name for edge in edges if edge.stream_table_id is not None]
-        known = graph(self.engine.catalog).with_table(name, reads)
-        found = [t for t in map(self.engine.catalog.find, known.order(known.upstream(name))) if t is not None]
-        moment = self.begin([*edges, *(e for t in found for e in self.engine.catalog.dependencies(t.id))])
-        return known, [t for t in found if t.status is not Status.SUSPENDED], moment
+        if not reads:
+            return Round({}, self.engine.clock.now())
+        name = str(table.full_name)
+        known = self.known().with_table(name, reads)
+        asked = known.graph.upstream(name)
+        return self._bring(known, known.brought(reads) - {name}, asked, {}, edges)[0]
+
+    def _bring(
+        self,
+        known: Known,
+        selected: Iterable[str],
+        asked: Collection[str],
+        modes: Mapping[int, RefreshMode | None],
+        edges: Sequence[Dependency] = (),
+    ) -> tuple[Round, dict[str, RefreshResult]]:
+        """Refresh tables at one moment, each group as one; raises what the first one that fails raises.
+
+        Suspended tables are left as they are, and so are those that rest and only came along.
+        """
+        found = {name: table for name in selected if (table := self.engine.catalog.find(name)) is not None}
+        tables = {name: table for name, table in found.items() if _is_brought(table, asked=name in asked)}
+        moment = self.begin([*edges, *(e for t in tables.values() for e in self.engine.catalog.dependencies(t.id))])
+        results: dict[str, RefreshResult] = {}
+        for part in known.parts(tables):
+            outcome = self.run([tables[name] for name in part], moment, modes)
+            self._raising(outcome)
+            results |= {result.table: result for result in outcome.results}
+        return moment, results
 
     def refresh_all(self) -> list[RefreshResult]:
         """Every table that is not suspended; one that fails does not stop tables that do not read it."""
         moment = self.begin(e for edges in self.engine.catalog.all_dependencies().values() for e in edges)
-        known = graph(self.engine.catalog)
+        known = self.known()
         by_name = {str(t.full_name): t for t in self.engine.catalog.stream_tables()}
         results: dict[str, RefreshResult] = {}
         failed: set[str] = set()
-        for unit in self.units(known):
+        for part in known.parts(known.graph.order()):
             ready = []
-            for table in (by_name[name] for name in unit if name in by_name):
+            for table in (by_name[name] for name in part if name in by_name):
                 name = str(table.full_name)
                 if table.status is Status.SUSPENDED:
                     results[name] = self.skipped(table, "suspended")
-                elif blockers := known.upstream(name) & failed:
+                elif blockers := known.graph.upstream(name) & failed:
                     results[name] = self.skipped(table, "upstream-failed", ", ".join(sorted(blockers)))
                 else:
                     ready.append(table)
-            outcome = self.run(ready, moment)
+            outcome = self.run(ready, moment) if ready else Outcome()
             results |= {result.table: result for result in outcome.results}
             failed |= set(outcome.failed)
-        return [results[name] for name in known.order() if name in results]
+        return [results[name] for name in known.graph.order() if name in results]
 
     def _raising(self, outcome: Outcome) -> RefreshResult:
         for error in outcome.failed.values():
@@ -136,53 +131,14 @@ class Rounds:
         return outcome.results[-1]
 
     def followers(self, names: Sequence[str]) -> list[StreamTable]:
-        """The stream tables in mode IMMEDIATE that read these, directly or through others in that mode; in order."""
-        if not self.engine.catalog.has_mode(RefreshMode.IMMEDIATE):
-            return []
-        tables = self.engine.catalog.stream_tables()
-        immediate = {str(t.full_name): t for t in tables if t.refresh_mode is RefreshMode.IMMEDIATE}
-        known = graph(self.engine.catalog)
-        found: set[str] = set()
-        pending = list(names)
-        while pending:
-            reached = {r for r in known.readers(pending.pop()) if r in immediate} - found
-            found |= reached
-            pending.extend(reached)
-        loaded = (immediate[name] for name in known.order(found))
-        return [table for table in loaded if table.is_populated and table.status not in RESTING]
+        """The stream tables in mode IMMEDIATE that have to follow a change of these; in order."""
+        found = (self.engine.catalog.find(name) for name in self.known().followers(names))
+        return [table for table in found if table is not None and _is_brought(table, asked=False)]
 
-    # Groups ----------------------------------------------------------------------------------------------------------
-
-    def groups(self, known: Graph) -> Groups:
-        """Tables that are published together: those of atomic diamonds, and those that users declared."""
-        tables = self.engine.catalog.stream_tables()
-        loose = [str(t.full_name) for t in tables if t.diamond_consistency != Consistency.ATOMIC]
-        declared = [frozenset(map(str, group.members)) for group in self.engine.catalog.groups()]
-        # one in mode IMMEDIATE is published with the stream tables that it reads
-        declared += [
-            frozenset({str(t.full_name), *known.inputs(str(t.full_name))})
-            for t in tables
-            if t.refresh_mode is RefreshMode.IMMEDIATE
-        ]
-        return groups_of(known, loose=loose, declared=declared)
-
-    def group(self, known: Graph, name: str) -> tuple[str, ...]:
-        """The tables that are published with one, itself among them."""
-        group = self.groups(known).of.get(name)
-        return (name,) if group is None else group.tables
-
-    def units(self, known: Graph) -> list[tuple[str, ...]]:
-        """All tables, those of a group side by side, upstreams before what reads them."""
-        of = self.groups(known).of
-        waiting = list(dict.fromkeys(of[name].tables if name in of else (name,) for name in known.order()))
-        done: set[str] = set()
-        ordered = []
-        while waiting:
-            unit = next(u for u in waiting if all(known.upstream(member) <= done | set(u) for member in u))
-            waiting.remove(unit)
-            ordered.append(unit)
-            done |= set(unit)
-        return ordered
+    def known(self) -> Known:
+        if self._known is None or self._known.version != self.engine.catalog.graph_version():
+            self._known = Known.read(self.engine.catalog)
+        return self._known
 
     # Running ---------------------------------------------------------------------------------------------------------
 
@@ -214,6 +170,7 @@ class Rounds:
         if leases is not None:
             outcome = self._together(tables, moment, modes, replace(terms, leases=leases))
         elif len(tables) == 1:
+            # nothing to publish with it: a refresh that finds nothing to do needs no lease
             outcome = self._refresh(tables, moment, modes, terms)
         else:
             outcome = self._under_leases(tables, moment, modes, terms)
@@ -305,6 +262,13 @@ class Rounds:
         except FreshlakeError as error:
             _log.warning("fold of %s: %s", table.full_name.short, error.message)
             return FoldResult(str(table.full_name), 0, 0, 0.0, error=error.message)
+
+
+def _is_brought(table: StreamTable, *, asked: bool) -> bool:
+    """Who only comes along is not woken up for it, and not loaded for the first time if it has to follow writes."""
+    if asked:
+        return table.status is not Status.SUSPENDED
+    return table.status not in RESTING and (table.is_populated or table.refresh_mode is not RefreshMode.IMMEDIATE)
 
 
 def _not_done(table: StreamTable, reason: str, detail: str | None) -> RefreshResult:

@@ -151,8 +151,19 @@ class Tables:
         if mode is RefreshMode.IMMEDIATE and table.refresh_mode is not mode and after.is_populated:
             self.rounds.refresh(after, None)
             after = self.engine.catalog.get_by_id(after.id)
+        if after.generation != table.generation:
+            self._bring_group(after)
         self.announcer.altered(table, after)
-        return after
+        return self.engine.catalog.get_by_id(after.id)
+
+    def _bring_group(self, table: StreamTable) -> None:
+        """What is published with a table that was rebuilt follows; if it fails, its history says so."""
+        if str(table.full_name) not in self.rounds.known().groups.of or table.status is Status.SUSPENDED:
+            return
+        try:
+            self.rounds.refresh(table, None)
+        except FreshlakeError as error:
+            _log.warning("the group of %s could not follow: %s", table.full_name.short, error.message)
 
     def _altered(
         self, table: StreamTable, query: str | Builder | None, dialect: str | None, fields: dict[str, Any]
