@@ -15,6 +15,7 @@ from freshlake.schedule.state import Consistency, Policy, Tier
 from freshlake.storage.layout import stored_schema as as_stored
 from freshlake.storage.partitions import check_partitions
 from freshlake.storage.read import stored_columns
+from freshlake.words import word
 
 DEFAULTS: Mapping[str, Any] = {
     "schedule": "calculated",
@@ -81,10 +82,10 @@ def _schedule(text: str, floor_seconds: int) -> dict[str, Any]:
 
 
 def _status(text: str, _: int) -> dict[str, Any]:
-    word = text.strip().upper()
-    if word == Status.ACTIVE:
-        return {"status": Status.ACTIVE, "consecutive_errors": 0}
-    if word == Status.SUSPENDED:
+    given = text.strip().upper()
+    if given == Status.ACTIVE:
+        return {"status": Status.ACTIVE, "consecutive_errors": 0, "retries": 0, "retry_at": None}
+    if given == Status.SUSPENDED:
         return {"status": Status.SUSPENDED}
     raise InvalidArgument(f"'{text}' is not a status that can be set", hint="use ACTIVE or SUSPENDED")
 
@@ -140,13 +141,7 @@ def _partition_by(value: Sequence[str] | str, _: int) -> dict[str, Any]:
 
 
 def _word(name: str, kind: type[StrEnum]) -> Reader:
-    def read(text: str, _: int) -> dict[str, Any]:
-        word = text.strip().lower()
-        if word not in set(kind):
-            raise InvalidArgument(f"{name} cannot be '{text}'", hint=f"use one of {', '.join(kind)}")
-        return {name: kind(word)}
-
-    return read
+    return lambda text, _: {name: word(kind, text, f"a {name}")}
 
 
 _READERS: Mapping[str, Reader] = {

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
@@ -22,7 +22,7 @@ from freshlake.catalog.names import TableName
 from freshlake.catalog.records import Dependency, StreamTable
 from freshlake.catalog.watching import Looked
 from freshlake.config import Settings
-from freshlake.errors import RefreshInProgress
+from freshlake.errors import InternalError, RefreshInProgress
 from freshlake.refresh.edges import graph
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.result import RefreshResult
@@ -49,7 +49,6 @@ class _Batch:
     units: tuple[Unit, ...]
     waiting: dict[int, set[int]]
     """Unit → units that must have ended before it."""
-    failed: set[str] = field(default_factory=set)
 
 
 class Scheduler:
@@ -238,8 +237,9 @@ class Scheduler:
         try:
             self._use_own_pool()
             self._refresh(batch, unit)
-        except Exception:
-            batch.failed |= set(unit.tables)
+        except Exception as error:
+            failure = InternalError("the refresh failed in a way that was not expected", detail=str(error))
+            batch.moment.failed.update(dict.fromkeys(unit.tables, failure))
             _log.exception("the refresh of %s failed in a way that was not expected", ", ".join(unit.tables))
         finally:
             with self._lock:
@@ -258,20 +258,11 @@ class Scheduler:
             context.setLocalProperty("spark.scheduler.pool", threading.current_thread().name)
 
     def _refresh(self, batch: _Batch, unit: Unit) -> None:
-        known = self._known()[0]
-        found = (self._engine.catalog.find(name) for name in unit.tables)
-        tables = []
-        for table in (t for t in found if t is not None):
-            if blockers := known.upstream(str(table.full_name)) & batch.failed:
-                self._rounds.skipped(table, "upstream-failed", ", ".join(sorted(blockers)))
-                batch.failed.add(str(table.full_name))
-            else:
-                tables.append(table)
+        tables = [t for t in map(self._engine.catalog.find, unit.tables) if t is not None]
         if self._stopping.is_set() or not tables:
             return
         outcome = self._rounds.run(tables, batch.moment, retries=True)
         self._remember(outcome.results)
-        batch.failed |= set(outcome.failed)
         really = [error for error in outcome.failed.values() if not isinstance(error, RefreshInProgress)]
         if really and len(unit.tables) > 1:
             failed = sorted(map(_short, outcome.failed))
