@@ -11,7 +11,8 @@ from freshlake.compiler.compile import CompiledQuery
 from freshlake.errors import InvalidArgument, Unsupported
 from freshlake.refresh.commit import stored_schema
 from freshlake.schedule.expression import parse_schedule
-from freshlake.schedule.state import Consistency, Policy, Tier
+from freshlake.schedule.state import Consistency, Policy
+from freshlake.schedule.tiers import Declared
 from freshlake.storage.layout import stored_schema as as_stored
 from freshlake.storage.partitions import check_partitions
 from freshlake.storage.read import stored_columns
@@ -23,7 +24,7 @@ DEFAULTS: Mapping[str, Any] = {
     "fold_policy": FoldPolicy.AUTO,
     "append_only": False,
     "partition_by": (),
-    "tier": Tier.HOT,
+    "tier": Declared.HOT,
     "diamond_consistency": Consistency.ATOMIC,
     "diamond_schedule_policy": Policy.FASTEST,
     "never_full": False,
@@ -151,7 +152,7 @@ _READERS: Mapping[str, Reader] = {
     "status": _status,
     "append_only": _yes_or_no("append_only"),
     "partition_by": _partition_by,
-    "tier": _word("tier", Tier),
+    "tier": _word("tier", Declared),
     "diamond_consistency": _word("diamond_consistency", Consistency),
     "diamond_schedule_policy": _word("diamond_schedule_policy", Policy),
     "never_full": _yes_or_no("never_full"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
@@ -183,12 +182,7 @@ class Rounds:
     def begin(self, edges: Iterable[Dependency]) -> Round:
         """The heads of all plain sources, taken once; a source that is gone is reported by the table that reads it."""
         at = self.engine.clock.now()
-        pins = {}
-        for edge in edges:
-            if edge.stream_table_id is None and edge.source_key not in pins:
-                with contextlib.suppress(FreshlakeError):
-                    pins[edge.source_key] = self.engine.source(edge).head()
-        return Round(pins, at)
+        return Round(self.engine.pinned(edges), at)
 
     def run(
         self,
@@ -202,11 +196,11 @@ class Rounds:
         """Refresh tables one after the other, upstreams first, and publish them at once; none if one of them failed.
 
         A table that reads one that failed in this round is left out; the others are committed, and the next round goes
-        on from there.
+        on from there. Who gives `leases` writes a source, and takes that back when a table cannot follow.
         """
         outcome = Outcome()
         pins, together, before = dict(moment.pins), len(tables) > 1, {t.id: t for t in tables}
-        terms = Terms(moment.at, publish=not together, retries=retries, leases=leases or {})
+        terms = Terms(moment.at, publish=not together, retries=retries, counts=not leases, leases=leases or {})
         for table in tables:
             name = str(table.full_name)
             if blockers := self._blockers(table, moment.failed):
