@@ -81,7 +81,7 @@ def _parse(arguments: Sequence[str] | None) -> Options:
 
 def _measure(options: Options, folder: Path, found: Found) -> None:
     clock = ManualClock()
-    settings = {"parallel_refresh_mode": "on", "max_concurrent_refreshes": WORKERS, "min_schedule_seconds": 60}
+    settings = {"max_concurrent_refreshes": WORKERS, "min_schedule_seconds": 60}
     with freshlake.connect(folder / "lake", spark_settings=BOOKS, settings=settings, clock=clock) as fl:
         meter = Meter(fl.spark)
         if "ticks" in options.parts:

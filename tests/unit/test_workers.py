@@ -111,6 +111,33 @@ def test_a_later_job_that_is_more_urgent_comes_first(workers: Workers) -> None:
     assert doing.done == ["running", "immediate", "hot", "cold"]
 
 
+def test_a_table_goes_to_the_thread_that_had_it_last(workers: Workers) -> None:
+    doing = Doing(workers)
+    workers.start()
+
+    def rounds(order: str) -> dict[str, str | None]:
+        for name in order:
+            doing.ask(name)
+        workers.go(3)
+        doing.begun(3)
+        doing.end(*order)
+        assert workers.drain(30)
+        return {job.tables[0]: job.worker for job in workers.jobs()[:3]}
+
+    first = rounds("abc")
+    assert len(set(first.values())) == 3
+    assert rounds("cab") == rounds("bca") == first
+
+
+def test_one_at_a_time_is_one_thread(workers: Workers) -> None:
+    workers.start()
+    for number in range(20):
+        workers.ask((f"t{number}",), 2, lambda: None)
+    workers.go(1)
+    assert workers.drain(30)
+    assert {job.worker for job in workers.jobs()} == {"freshlake-refresh-1"}
+
+
 def test_a_job_that_fails_says_why_and_makes_room(workers: Workers) -> None:
     workers.start()
 

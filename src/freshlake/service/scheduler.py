@@ -132,10 +132,11 @@ class Scheduler:
         decided = tick(dag.graph, self._state(looked, dag, now), now)
         self._tell_of_skipped(decided)
         self._conditions.tell(decided, self._batches.typical)
+        self._workers.go(self._room())
         if decided.units:
             self._overrun -= {name for unit in decided.units for name in unit.tables}
             self._batches.begin(decided.units, dag)
-        self._share()
+        self._beat(now)
         self._conditions.watch_pending(dag, now)
         return decided
 
@@ -157,14 +158,11 @@ class Scheduler:
 
     # Sharing ---------------------------------------------------------------------------------------------------------
 
-    def _share(self) -> None:
-        """Begin what there is room for after what others run, and say what runs here."""
+    def _room(self) -> int:
+        """How many refreshes may run here, after what others run and would like to run."""
         settings = self._engine.settings
         most = workers(settings)
-        if settings.max_dynamic_refresh_workers:
-            most = min(most, self._allowance(settings))
-        self._workers.go(most)
-        self._beat(most)
+        return min(most, self._allowance(settings)) if settings.max_dynamic_refresh_workers else most
 
     def _allowance(self, settings: Settings) -> int:
         catalog, (running, waiting) = self._engine.catalog, self._workers.load
@@ -174,18 +172,19 @@ class Scheduler:
         claims[""][catalog.owner] = Claim(running, waiting, settings.worker_quota)
         return allowance("", catalog.owner, claims, settings.max_dynamic_refresh_workers)
 
-    def _beat(self, most: int) -> None:
+    def _beat(self, now: datetime) -> None:
+        """Say what runs here."""
         settings, (running, waiting) = self._engine.settings, self._workers.load
         facts: dict[str, object] = {
             "interval_ms": settings.scheduler_interval_ms,
-            "workers": most,
+            "workers": self._workers.room,
             "running": running,
             "waiting": waiting,
             "quota": settings.worker_quota,
             "jobs": tuple(job.to_json() for job in self._workers.jobs()[:_TOLD]),
         }
         changed = {name: value for name, value in facts.items() if self._beaten.get(name) != value}
-        self._engine.catalog.beat_daemon(self._engine.clock.now(), **changed)
+        self._engine.catalog.beat_daemon(now, **changed)
         self._beaten = facts
 
 

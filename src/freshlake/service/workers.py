@@ -5,17 +5,15 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from heapq import heappop, heappush
+from queue import SimpleQueue
 from typing import Any
 
 from freshlake.clock import Clock
 
-MOST_THREADS = 64
-"""More than any setting asks for; threads are made when they are needed."""
 _REMEMBERED = 100
 
 
@@ -61,27 +59,45 @@ class Job:
         }
 
 
+class _Hand:
+    """A thread that does the jobs it is given, one after the other."""
+
+    def __init__(self, name: str, work: Callable[[Job], None]) -> None:
+        self.jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._work = work
+        self.thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        while (job := self.jobs.get()) is not None:
+            self._work(job)
+
+
 @dataclass
 class Workers:
-    """Jobs wait here, not with the threads, so that a later one that is more urgent comes first."""
+    """Jobs wait here, not with the threads, so that a later one that is more urgent comes first.
+
+    A thread keeps what it has compiled, so tables go to the thread that had them last, if it is free.
+    """
 
     clock: Clock
     room: int = 1
     """How many may run now."""
     _changed: threading.Condition = field(default_factory=threading.Condition)
     _waiting: list[Job] = field(default_factory=list)
-    _running: set[Job] = field(default_factory=set)
+    _running: dict[Job, _Hand | None] = field(default_factory=dict)
     _ended: deque[Job] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
-    _threads: ThreadPoolExecutor | None = None
+    _hands: list[_Hand] | None = None
+    _last: dict[str, _Hand] = field(default_factory=dict)
     _asked: int = 0
 
     def start(self) -> None:
         """Carry out jobs in threads from now on; without them a job runs in the thread that brings it."""
-        self._threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="freshlake-refresh")
+        self._hands, self._last = [], {}
 
     @property
     def has_threads(self) -> bool:
-        return self._threads is not None
+        return self._hands is not None
 
     def ask(self, tables: tuple[str, ...], priority: int, run: Callable[[], str | None]) -> None:
         """Have a job done when its turn comes."""
@@ -93,18 +109,28 @@ class Workers:
         """Begin what there is room for; without threads, do all there is."""
         self.room = self.room if room is None else room
         while (job := self._next()) is not None:
-            if self._threads is None:
-                self._work(job)
-            else:
-                self._threads.submit(self._work_on, job)
+            self._work(job)
 
     def _next(self) -> Job | None:
+        """A job for this thread, if there are no others; those that others do are handed to them."""
         with self._changed:
-            if not self._waiting or (self._threads is not None and len(self._running) >= self.room):
-                return None
-            job = heappop(self._waiting)
-            self._running.add(job)
-            return job
+            while self._waiting and (self._hands is None or len(self._running) < self.room):
+                job = heappop(self._waiting)
+                hand = self._running[job] = None if self._hands is None else self._hand(self._hands, job)
+                if hand is None:
+                    return job
+                hand.jobs.put(job)
+        return None
+
+    def _hand(self, hands: list[_Hand], job: Job) -> _Hand:
+        free = [hand for hand in hands if hand not in self._running.values()]
+        home = self._last.get(job.tables[0])
+        if home in free:
+            return home
+        if not free:
+            free = [_Hand(f"freshlake-refresh-{len(hands) + 1}", self._work_on)]
+            hands += free
+        return free[-1]
 
     def _work_on(self, job: Job) -> None:
         self._work(job)
@@ -120,7 +146,8 @@ class Workers:
             job.state = JobState.DONE if job.error is None else JobState.FAILED
             job.ended = self.clock.now()
             with self._changed:
-                self._running.discard(job)
+                if (hand := self._running.pop(job)) is not None:
+                    self._last |= dict.fromkeys(job.tables, hand)
                 self._ended.append(job)
                 self._changed.notify_all()
 
@@ -141,6 +168,10 @@ class Workers:
             return self._changed.wait_for(lambda: not self._running and not self._waiting, timeout)
 
     def close(self, *, wait: bool) -> None:
-        if self._threads is not None:
-            self._threads.shutdown(wait=wait, cancel_futures=True)
-            self._threads = None
+        """End the threads, each after what it does now."""
+        with self._changed:
+            hands, self._hands = self._hands or [], None
+        for hand in hands:
+            hand.jobs.put(None)
+        for hand in hands if wait else ():
+            hand.thread.join()
