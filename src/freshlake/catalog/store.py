@@ -7,6 +7,7 @@ from pathlib import Path
 from sqlalchemy import Engine
 
 from freshlake.catalog.alerts import AlertLog
+from freshlake.catalog.audits import Audits
 from freshlake.catalog.commits import Commits
 from freshlake.catalog.daemons import Daemons
 from freshlake.catalog.dependencies import Dependencies
@@ -38,6 +39,7 @@ class Catalog(
     Daemons,
     Idle,
     AlertLog,
+    Audits,
 ):
     """One lake's catalog; all errors are Freshlake errors."""
 

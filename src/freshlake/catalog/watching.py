@@ -30,6 +30,7 @@ _LOOKED_AT = (
     "fuse_state",
     "diamond_consistency",
     "diamond_schedule_policy",
+    "quarantined_at",
 )
 
 
@@ -49,6 +50,7 @@ class Looked:
     fuse_state: str | None
     diamond_consistency: str
     diamond_schedule_policy: str
+    quarantined_at: datetime | None
     owner: str | None
     expires_at: datetime | None
 
