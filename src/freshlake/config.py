@@ -104,6 +104,19 @@ class Settings(BaseSettings):
     reader_min_age_seconds: Annotated[
         int, Field(ge=0, le=604_800, description="Files younger than this are kept for running readers.")
     ] = 3_600
+    audit_interval_seconds: Annotated[
+        int,
+        Field(ge=0, le=2_592_000, description="How often a scheduler audits a stream table, one at a time; 0 = never."),
+    ] = 3_600
+    audit_max_rows: Annotated[
+        int,
+        Field(
+            ge=1_000, le=1_000_000_000, description="Rows up to which an audit compares everything; beyond, some keys."
+        ),
+    ] = 1_000_000
+    audit_repair: Annotated[
+        bool, Field(description="Whether what an audit finds wrong is put right at once; if not, a person decides.")
+    ] = True
     alert_webhooks: Annotated[
         str,
         AfterValidator(_addresses),

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from freshlake.catalog.database import Database
 from freshlake.catalog.enums import AuditOutcome
+from freshlake.catalog.history import storable
 from freshlake.catalog.leases import check_epoch
 from freshlake.catalog.records import Audit, NewAudit
 from freshlake.catalog.rows import fetch, fetch_one
@@ -28,20 +29,24 @@ class Audits(Database):
     """Claim, record and list audits; begin and end a quarantine."""
 
     def claim_audit(self, interval_seconds: float) -> bool:
-        """Whether it is this process's turn: one audit in so many seconds, however many processes there are."""
+        """Whether it is this process's turn: one audit in so many seconds, however many processes there are.
+
+        The first turn of a lake comes after the first interval.
+        """
         now = self._clock.now()
+        claim = {"value": now.isoformat()}
         with self._write() as connection:
             known = connection.execute(select(meta.c.value).where(meta.c.key == _CLAIMED)).scalar()
             if known is not None and now < datetime.fromisoformat(known) + timedelta(seconds=interval_seconds):
                 return False
-            claim = {"value": now.isoformat()}
             statement = upsert(connection, meta).values(key=_CLAIMED, **claim)
             connection.execute(statement.on_conflict_do_update(index_elements=["key"], set_=claim))
-            return True
+            return known is not None
 
     def add_audit(self, new: NewAudit) -> Audit:
         """Record an audit; the oldest ones that found nothing are forgotten."""
         values = {field.name: getattr(new, field.name) for field in fields(new)}
+        values["detail"] = new.detail and storable(new.detail)
         with self._write() as connection:
             row = insert(audits).values(**values, ended_at=self._clock.now()).returning(audits.c.id)
             added = connection.execute(row).scalar_one()
@@ -52,7 +57,7 @@ class Audits(Database):
         self, audit_id: int, outcome: AuditOutcome, *, detail: str | None = None, refresh_id: str | None = None
     ) -> Audit:
         """Record what became of a mismatch."""
-        known = {"detail": detail, "refresh_id": refresh_id}
+        known = {"detail": detail and storable(detail), "refresh_id": refresh_id}
         given = {name: value for name, value in known.items() if value is not None}
         ended = update(audits).where(audits.c.id == audit_id)
         with self._write() as connection:
@@ -83,7 +88,7 @@ class Audits(Database):
             return self.add_audit(found)
 
     def end_quarantine(self, stream_table_id: int, epoch: int, rebuilt: Sequence[int] = ()) -> None:
-        """Let a table be refreshed and followed again; the readers in `rebuilt` are marked for that at the same time."""
+        """Let a table be refreshed and followed again; readers that must be rebuilt first are marked with it."""
         now = self._clock.now()
         with self._write() as connection:
             check_epoch(connection, stream_table_id, epoch)

@@ -117,7 +117,7 @@ class Engine(Queries):
             self._require_rules(table)
         edges = self.catalog.dependencies(table.id)
         heads = self._heads_or_error(table, edges, pins)
-        if self._is_current(table, heads, requested):
+        if self._is_current(table, heads, requested) and self.held_back(table, edges) is None:
             seen = terms.not_before(table.data_timestamp)
             frontier = commit.frontier(heads, seen, self.root_positions(heads))
             held = terms.leases.get(table.id)
@@ -159,6 +159,17 @@ class Engine(Queries):
         except FreshlakeError:
             return None
         return None if {e.source_key for e in found} == {e.source_key for e in edges} else found
+
+    def held_back(
+        self, table: StreamTable, edges: tuple[Dependency, ...], terms: Terms = DEFAULT_TERMS
+    ) -> tuple[str, str] | None:
+        """The reason, and what holds it back: wrong rows are neither built upon nor passed on."""
+        if table.is_quarantined and not terms.repairs:
+            return "quarantined", table.full_name.short
+        reads = [i for e in edges if (i := e.stream_table_id) is not None]
+        upstreams = self.catalog.stream_tables_by_id(reads) if reads else {}
+        wrong = sorted(u.full_name.short for u in upstreams.values() if u.is_quarantined)
+        return ("upstream-quarantined", ", ".join(wrong)) if wrong else None
 
     def _is_current(self, table: StreamTable, heads: Pins, requested: RefreshMode | None) -> bool:
         if requested is RefreshMode.FULL or not table.is_populated or table.needs_reinit or table.frontier is None:
@@ -206,8 +217,12 @@ class _Refresh:
     def _under(self, lease: Lease) -> RefreshResult:
         table = recover.adopt(self.engine, self.engine.catalog.get_by_id(self.table_id), lease)
         self.heads = self._not_behind(table)
+        if (held := self.engine.held_back(table, self.engine.catalog.dependencies(table.id), self.terms)) is not None:
+            return self._skip(table, *held)
         disagreement = self._align(table)
-        return self._leased(table, lease) if disagreement is None else self._skip(table, disagreement)
+        if disagreement is not None:
+            return self._skip(table, "roots-disagree", str(disagreement))
+        return self._leased(table, lease)
 
     def _not_behind(self, table: StreamTable) -> Pins:
         """The heads were taken before the lease: where another process has gone further since, its position counts."""
@@ -234,12 +249,14 @@ class _Refresh:
         self.heads = found
         return None
 
-    def _skip(self, table: StreamTable, disagreement: roots.Disagreement) -> RefreshResult:
+    def _skip(self, table: StreamTable, reason: str, detail: str) -> RefreshResult:
         """The table stays at its last consistent state."""
-        reason, name = "roots-disagree", str(table.full_name)
         self.engine.catalog.skip_refresh(table.id, reason)
-        took, frontier = (time.perf_counter() - self.started) * 1000, dict(table.frontier or {})
-        return RefreshResult(name, Action.SKIPPED, reason, 0, 0, took, frontier, table.version, str(disagreement))
+        name, took, frontier = str(table.full_name), self._elapsed(), dict(table.frontier or {})
+        return RefreshResult(name, Action.SKIPPED, reason, 0, 0, took, frontier, table.version, detail)
+
+    def _elapsed(self) -> float:
+        return (time.perf_counter() - self.started) * 1000
 
     def _leased(self, table: StreamTable, lease: Lease) -> RefreshResult:
         engine = self.engine
@@ -271,12 +288,11 @@ class _Refresh:
             if known is error:
                 raise
             raise known from error
-        return commit.result(done, decision, count.jobs, (time.perf_counter() - self.started) * 1000, self.timings)
+        return commit.result(done, decision, count.jobs, self._elapsed(), self.timings)
 
     def _mark(self, phase: str) -> None:
         self.engine.reached(phase)
-        now = (time.perf_counter() - self.started) * 1000
-        self.timings[phase] = now - sum(self.timings.values())
+        self.timings[phase] = self._elapsed() - sum(self.timings.values())
 
     def situation(self, table: StreamTable) -> tuple[Situation, dict[str, SourceSpan], CompiledQuery]:
         """What changed since the committed frontier, and the query that reads it."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from types import TracebackType
@@ -13,13 +15,14 @@ from typing import TYPE_CHECKING
 from freshlake.catalog.enums import Action
 from freshlake.catalog.records import Commit, Lease, NodeState, StreamTable
 from freshlake.catalog.store import Catalog
-from freshlake.errors import FreshlakeError
+from freshlake.errors import FreshlakeError, RefreshInProgress
 from freshlake.storage.certificate import Certificate
 
 if TYPE_CHECKING:
     from freshlake.refresh.engine import Engine
 
 _log = logging.getLogger("freshlake.recover")
+_POLL_SECONDS = 0.02
 
 
 def adopt(engine: Engine, table: StreamTable, lease: Lease) -> StreamTable:
@@ -83,6 +86,29 @@ def _commit_of(table: StreamTable, certificate: Certificate) -> Commit:
 
 def _moved(nodes: Mapping[str, NodeState], certificate: Certificate) -> dict[str, NodeState]:
     return {n: replace(s, version=certificate.nodes.get(n, s.version)) for n, s in nodes.items()}
+
+
+def wait_for_lease(engine: Engine, stream_table_id: int, seconds: float) -> Lease:
+    """Take a lease as soon as it is free; raises RefreshInProgress if it is not by then."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            return engine.catalog.acquire_lease(stream_table_id, engine.settings.lease_seconds)
+        except RefreshInProgress:
+            if time.monotonic() >= until:
+                raise
+            time.sleep(_POLL_SECONDS)
+
+
+@contextmanager
+def held(engine: Engine, stream_table_id: int, seconds: float) -> Iterator[tuple[Lease, StreamTable]]:
+    """A table that nobody else writes meanwhile, brought together with its logs."""
+    lease = wait_for_lease(engine, stream_table_id, seconds)
+    try:
+        with Heartbeat(engine.catalog, lease, engine.settings.lease_seconds):
+            yield lease, adopt(engine, engine.catalog.get_by_id(stream_table_id), lease)
+    finally:
+        engine.catalog.release_lease(lease)
 
 
 class Heartbeat:

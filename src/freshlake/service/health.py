@@ -16,6 +16,7 @@ from freshlake.errors import (
     NotDifferentiable,
     RefreshFailed,
     StreamTableNotPopulated,
+    StreamTableQuarantined,
     StreamTableSuspended,
 )
 from freshlake.refresh.engine import Engine
@@ -115,6 +116,18 @@ def _suspended(seen: Seen) -> Finding | None:
     )
 
 
+def _quarantined(seen: Seen) -> Finding | None:
+    if not seen.table.is_quarantined:
+        return None
+    return seen.finding(
+        Severity.ERROR,
+        StreamTableQuarantined.code,
+        f"its rows are not those of its query, as is known since {_moment(seen.table.quarantined_at)}; it is not "
+        "refreshed, and its readers wait",
+        f"look at SHOW STREAM TABLE AUDITS {seen.name}, then repair it: REPAIR STREAM TABLE {seen.name}",
+    )
+
+
 def _never_loaded(seen: Seen) -> Finding | None:
     if seen.table.is_populated:
         return None
@@ -193,6 +206,7 @@ def _stale(seen: Seen) -> Finding | None:
 
 
 CHECKS: tuple[Callable[[Seen], Finding | None], ...] = (
+    _quarantined,
     _failing,
     _suspended,
     _never_loaded,
@@ -226,5 +240,5 @@ def _last_error(failed: Refresh | None) -> tuple[str, str | None, str | None]:
     return failed.error_code or RefreshFailed.code, ": ".join(parts), hint or None
 
 
-def _moment(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
+def _moment(at: datetime | None) -> str:
+    return "?" if at is None else f"{at:%Y-%m-%d %H:%M:%S} UTC"

@@ -8,7 +8,6 @@ follow, the source is restored; but a commit of somebody else that came after is
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -18,13 +17,12 @@ from freshlake.catalog.enums import RefreshMode
 from freshlake.catalog.records import Dependency, Lease, StreamTable
 from freshlake.errors import CommittedButNotMaintained, FreshlakeError, RefreshInProgress, WriteUndone
 from freshlake.refresh.engine import Engine
-from freshlake.refresh.recover import Heartbeat
+from freshlake.refresh.recover import Heartbeat, wait_for_lease
 from freshlake.refresh.roots import stands_at
 from freshlake.service.rounds import Round, Rounds
 from freshlake.sources.protocol import Position
 
 _log = logging.getLogger("freshlake")
-_POLL_SECONDS = 0.02
 
 
 @dataclass
@@ -69,22 +67,11 @@ class Immediate:
         with ExitStack() as held:
             leases = {}
             for table in sorted(tables, key=lambda t: t.id):
-                lease = self._wait_for_lease(table)
+                lease = wait_for_lease(self.engine, table.id, self.engine.settings.immediate_wait_seconds)
                 held.callback(self.engine.catalog.release_lease, lease)
                 held.enter_context(Heartbeat(self.engine.catalog, lease, seconds))
                 leases[table.id] = lease
             yield leases
-
-    def _wait_for_lease(self, table: StreamTable) -> Lease:
-        settings = self.engine.settings
-        until = time.monotonic() + settings.immediate_wait_seconds
-        while True:
-            try:
-                return self.engine.catalog.acquire_lease(table.id, settings.lease_seconds)
-            except RefreshInProgress:
-                if time.monotonic() >= until:
-                    raise
-                time.sleep(_POLL_SECONDS)
 
     def _follow(
         self,
@@ -131,7 +118,7 @@ class Immediate:
 
     def caught_up(self, table: StreamTable) -> StreamTable:
         """The table after what foreign writers did to its sources; while somebody works on it, as it is published."""
-        if table.refresh_mode is not RefreshMode.IMMEDIATE or not self.is_behind(table):
+        if table.refresh_mode is not RefreshMode.IMMEDIATE or table.is_quarantined or not self.is_behind(table):
             return table
         try:
             self.rounds.refresh(table, None)

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from freshlake.catalog.enums import Action, RefreshMode, Status
 from freshlake.catalog.records import Dependency, Lease, StreamTable
 from freshlake.compiler.split import ROOT
-from freshlake.errors import FreshlakeError, StreamTableSuspended
+from freshlake.errors import FreshlakeError, StreamTableQuarantined, StreamTableSuspended
 from freshlake.refresh.edges import graph
 from freshlake.refresh.engine import Engine, Pins
 from freshlake.refresh.folding import fold_if_due, oldest_fold
@@ -29,8 +29,10 @@ from freshlake.sources.stream_table import position_of
 
 _log = logging.getLogger("freshlake")
 
-RESTING = (Status.SUSPENDED, Status.ERROR)
+RESTING = (Status.SUSPENDED, Status.ERROR, Status.QUARANTINED)
 """Tables in these states are not refreshed unless a person asks for it; a group is published without them."""
+STOPPED = (Status.SUSPENDED, Status.QUARANTINED)
+"""Tables in these states are not refreshed even then."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +63,13 @@ class Rounds:
 
     def refresh(self, table: StreamTable, requested: RefreshMode | None) -> RefreshResult:
         """One table and what it reads; only the table itself takes the requested mode."""
+        name = table.full_name.short
         if table.status is Status.SUSPENDED:
-            raise StreamTableSuspended(
-                f"stream table {table.full_name.short} is suspended", hint=f'fl.resume("{table.full_name.short}")'
+            raise StreamTableSuspended(f"stream table {name} is suspended", hint=f'fl.resume("{name}")')
+        if table.is_quarantined:
+            raise StreamTableQuarantined(
+                f"stream table {name} is in quarantine: its rows are not those of its query",
+                hint=f'look at fl.audits("{name}"); then repair it: fl.repair("{name}")',
             )
         if not self.engine.catalog.reads_stream_tables(table.id):
             return self._alone(table, requested)
@@ -98,19 +104,29 @@ class Rounds:
         _, chain, moment = self._upstreams(table, edges)
         for upstream in chain:
             self._raising(self.run([upstream], moment))
+        self._check_sound(edge.stream_table_id for edge in edges)
         return moment
 
+    def _check_sound(self, upstreams: Iterable[int | None]) -> None:
+        """Nothing is made of rows that are known to be wrong."""
+        read = self.engine.catalog.stream_tables_by_id([i for i in upstreams if i is not None])
+        for upstream in read.values():
+            if upstream.is_quarantined:
+                raise StreamTableQuarantined(
+                    f"stream table {upstream.full_name.short}, which it reads, is in quarantine"
+                )
+
     def _upstreams(self, table: StreamTable, edges: Sequence[Dependency]) -> tuple[Graph, list[StreamTable], Round]:
-        """The stream tables that these edges lead to, in order, but for suspended ones, which are left as they are."""
+        """The stream tables that these edges lead to, in order, but for stopped ones, which stay as they are."""
         name = str(table.full_name)
         reads = [edge.source_name for edge in edges if edge.stream_table_id is not None]
         known = graph(self.engine.catalog).with_table(name, reads)
         found = [t for t in map(self.engine.catalog.find, known.order(known.upstream(name))) if t is not None]
         moment = self.begin([*edges, *(e for t in found for e in self.engine.catalog.dependencies(t.id))])
-        return known, [t for t in found if t.status is not Status.SUSPENDED], moment
+        return known, [t for t in found if t.shown_status not in STOPPED], moment
 
     def refresh_all(self) -> list[RefreshResult]:
-        """Every table that is not suspended; one that fails does not stop tables that do not read it."""
+        """Every table that is not stopped; one that fails does not stop tables that do not read it."""
         moment = self.begin(e for edges in self.engine.catalog.all_dependencies().values() for e in edges)
         known = graph(self.engine.catalog)
         by_name = {str(t.full_name): t for t in self.engine.catalog.stream_tables()}
@@ -120,8 +136,8 @@ class Rounds:
             ready = []
             for table in (by_name[name] for name in unit if name in by_name):
                 name = str(table.full_name)
-                if table.status is Status.SUSPENDED:
-                    results[name] = self.skipped(table, "suspended")
+                if table.shown_status in STOPPED:
+                    results[name] = self.skipped(table, "quarantined" if table.is_quarantined else "suspended")
                 elif blockers := known.upstream(name) & failed:
                     results[name] = self.skipped(table, "upstream-failed", ", ".join(sorted(blockers)))
                 else:
@@ -150,7 +166,7 @@ class Rounds:
             found |= reached
             pending.extend(reached)
         loaded = (immediate[name] for name in known.order(found))
-        return [table for table in loaded if table.is_populated and table.status not in RESTING]
+        return [table for table in loaded if table.is_populated and table.shown_status not in RESTING]
 
     # Groups ----------------------------------------------------------------------------------------------------------
 
@@ -171,6 +187,10 @@ class Rounds:
         """The tables that are published with one, itself among them."""
         group = self.groups(known).of.get(name)
         return (name,) if group is None else group.tables
+
+    def is_alone(self, table: StreamTable) -> bool:
+        """Whether a table is published by itself."""
+        return len(self.group(graph(self.engine.catalog), str(table.full_name))) == 1
 
     def units(self, known: Graph) -> list[tuple[str, ...]]:
         """All tables, those of a group side by side, upstreams before what reads them."""
@@ -205,6 +225,7 @@ class Rounds:
         *,
         retries: bool = False,
         leases: Mapping[int, Lease] | None = None,
+        repairs: bool = False,
     ) -> Outcome:
         """Refresh tables one after the other, upstreams first, and publish them at once; none if one of them failed.
 
@@ -212,7 +233,7 @@ class Rounds:
         """
         outcome = Outcome(published=True)
         pins, together, before = dict(moment.pins), len(tables) > 1, {t.id: t for t in tables}
-        terms = Terms(moment.at, publish=not together, retries=retries, leases=leases or {})
+        terms = Terms(moment.at, publish=not together, retries=retries, leases=leases or {}, repairs=repairs)
         for table in tables:
             if blockers := self._blockers(table, outcome.failed):
                 outcome.results.append(self.skipped(table, "upstream-failed", ", ".join(blockers)))

@@ -34,6 +34,7 @@ from freshlake.schedule.tick import tick
 from freshlake.service.idle import Idleness
 from freshlake.service.immediate import Immediate
 from freshlake.service.rounds import Round, Rounds
+from freshlake.service.sampler import Sampler
 
 _log = logging.getLogger("freshlake.scheduler")
 
@@ -55,9 +56,9 @@ class _Batch:
 class Scheduler:
     """One per process and lake; several processes may run one each, the leases of tables keep them apart."""
 
-    def __init__(self, engine: Engine, rounds: Rounds, alerts: Alerts, immediate: Immediate) -> None:
+    def __init__(self, engine: Engine, rounds: Rounds, alerts: Alerts, immediate: Immediate, sampler: Sampler) -> None:
         self._engine, self._rounds, self._idleness = engine, rounds, Idleness(engine)
-        self._alerts, self._immediate = alerts, immediate
+        self._alerts, self._immediate, self._sampler = alerts, immediate, sampler
         self._raised: dict[Event, set[str]] = {Event.STALE_DATA: set(), Event.FALLING_BEHIND: set()}
         self._graph: tuple[int, Graph, dict[str, tuple[Dependency, ...]], tuple[frozenset[str], ...]] | None = None
         self._lock = threading.Condition()
@@ -84,6 +85,7 @@ class Scheduler:
         self._stopping.clear()
         self._engine.catalog.register_daemon(settings.scheduler_interval_ms, workers(settings))
         self._pool = ThreadPoolExecutor(workers(settings), thread_name_prefix="freshlake-refresh")
+        self._sampler.start()
         self._thread = threading.Thread(target=self._loop, name="freshlake-scheduler", daemon=True)
         self._thread.start()
         _log.info("started: %s at a time, a tick every %s ms", workers(settings), settings.scheduler_interval_ms)
@@ -95,6 +97,7 @@ class Scheduler:
         if self._thread is not None:
             self._thread.join(timeout)
         drained = self.drain(timeout)
+        drained = self._sampler.stop(timeout) and drained
         if self._pool is not None:
             self._pool.shutdown(wait=drained, cancel_futures=True)
             self._pool = None
@@ -131,6 +134,9 @@ class Scheduler:
         self._tell(decided)
         if decided.units:
             self._begin(decided.units, edges)
+        with self._lock:
+            is_idle = not self._busy
+        self._sampler.consider(known, now, is_idle=is_idle)
         self._engine.catalog.beat_daemon(now)
         return decided
 
@@ -165,7 +171,8 @@ class Scheduler:
         return Watched(
             name=name,
             schedule=_schedule(row.schedule),
-            is_active=row.status is Status.ACTIVE,
+            is_active=row.status is Status.ACTIVE and row.quarantined_at is None,
+            is_quarantined=row.quarantined_at is not None,
             is_immediate=row.refresh_mode is RefreshMode.IMMEDIATE,
             tier=Tier(row.tier or Tier.HOT),
             data_timestamp=row.data_timestamp,
