@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 import freshlake
 from freshlake import errors as e
 from freshlake.lake import Freshlake
+from freshlake.refresh.edges import graph
 from tests.integration.damage import append_to_log, change_base
 from tests.integration.lakes import ANY_SHARE, orders, rows
 
@@ -237,6 +238,32 @@ def test_storage_that_cannot_be_read_is_rebuilt(fl: Freshlake) -> None:
     audit = fl.audit("total")
     assert str(audit.outcome) == "REPAIRED"
     fl.refresh_all()
+    sound(fl)
+
+
+class Died(BaseException):
+    """A process that ends."""
+
+
+def test_a_repair_that_dies_after_its_commit_point_is_finished_by_the_next_one(fl: Freshlake) -> None:
+    fl.refresh_all()
+    append_to_log(fl, "copy", "amount = 5")
+    before = versions(fl)["copy"]
+
+    def die(step: str) -> None:
+        if step == "appended":
+            raise Died
+
+    fl._engine.observer = die
+    with pytest.raises(Died):
+        fl.audit("copy")
+    fl._engine.observer = None
+    assert {s.name: str(s.status) for s in fl.status()}["copy"] == "QUARANTINED"
+    chosen = fl._scheduler._sampler.choose(graph(fl._engine.catalog), fl._engine.clock.now())
+    assert chosen is not None
+    assert (chosen.name, chosen.is_unrepaired) == ("default.copy", True)
+    assert str(fl.repair("copy").outcome) == "REPAIRED"
+    assert versions(fl)["copy"] == before + 1
     sound(fl)
 
 

@@ -156,13 +156,18 @@ class Auditing:
         return self._let_go(table, lease, audit, refresh_id)
 
     def _repaired(self, table: StreamTable, lease: Lease, found: Found, *, by_person: bool) -> str | None:
-        """The id of the refresh that put it right; None if that was done before. Raises if it could not be done."""
+        """The id of the refresh that put it right; None if that was done before. Raises if it could not be done.
+
+        Where only a sample was put right, another sample must be right as well.
+        """
         if isinstance(found, Unseen) and found.is_damaged:
             self.engine.catalog.update(table.id, needs_reinit=True)
         if isinstance(found, Unseen) or not found.is_verified:
             return self._recomputed(table, lease, by_person)
         refresh_id = repair(self.engine, lease, found).refresh_id if found.corrections else None
-        if _is_right(self._found(self.engine.catalog.get_by_id(table.id), found.by)):
+        looks = [found.by, replace(found.by, turn=found.by.turn + 1)] if isinstance(found.by, Draw) else [found.by]
+        current = self.engine.catalog.get_by_id(table.id)
+        if all(_is_right(self._found(current, by)) for by in looks):
             return refresh_id
         return self._recomputed(table, lease, by_person)
 
