@@ -1,4 +1,4 @@
-"""What an audit compares: samples of large tables, what SQL leaves open, what is no longer there, what others change."""
+"""What an audit compares: samples of large tables, nothing that SQL leaves open, nothing that is gone, all of it pinned."""
 
 from __future__ import annotations
 
