@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 from freshlake.catalog.enums import Action, RefreshMode, SourceType, Status
@@ -119,7 +120,7 @@ class Engine(Queries):
         heads = self._heads_or_error(table, edges, pins)
         if self._is_current(table, heads, requested):
             seen = terms.not_before(table.data_timestamp)
-            frontier = commit.frontier(heads, seen, self.root_positions(heads))
+            frontier = self._unmoved(table, heads, seen)
             held = terms.leases.get(table.id)
             moved = self.catalog.record_no_data(
                 table,
@@ -133,6 +134,16 @@ class Engine(Queries):
                 name, action = str(table.full_name), Action.NO_DATA
                 return RefreshResult(name, action, None, 0, 0, took, frontier, table.version, rows_updated=0)
         return _Refresh(self, table.id, heads, requested, started, terms).run()
+
+    def _unmoved(self, table: StreamTable, heads: Pins, at: datetime) -> dict[str, Any]:
+        """The frontier of a table that stands at its heads already.
+
+        A stream table that it reads may have seen its roots move without a change of its own.
+        """
+        known = table.frontier or {}
+        if "roots" in known and not any(key.startswith(roots.STREAM) for key in heads):
+            return {**known, "data_timestamp": at.isoformat()}
+        return commit.frontier(heads, at, self.root_positions(heads))
 
     def _require_rules(self, table: StreamTable) -> None:
         try:

@@ -227,7 +227,8 @@ class Rounds:
                 outcome.results.append(_not_done(table, error.code, error.message))
                 continue
             outcome.results.append(result)
-            pins[table.source_key] = committed(self.engine.catalog.get_by_id(table.id))
+            stands = current if result.action is Action.NO_DATA else self.engine.catalog.get_by_id(table.id)
+            pins[table.source_key] = committed(stands)
         if outcome.failed and together:
             outcome.published = False
             return outcome
@@ -238,6 +239,8 @@ class Rounds:
         return outcome
 
     def _blockers(self, table: StreamTable, failed: Mapping[str, FreshlakeError]) -> list[str]:
+        if not failed:
+            return []
         reads = {e.source_name for e in self.engine.catalog.dependencies(table.id) if e.stream_table_id is not None}
         return sorted(reads & set(failed))
 
