@@ -21,6 +21,7 @@ from freshlake.refresh.result import FoldResult, RefreshResult, Verification
 from freshlake.service import rounds
 from freshlake.service.audits import AuditRecord
 from freshlake.service.choices import Choice, PastChoice
+from freshlake.service.pool import JobStatus, WorkerPool
 from freshlake.service.report import Finding, RefreshRecord, SourceInfo, StreamTableStatus, TreeLine, Validation
 from freshlake.statements import parse
 from freshlake.storage import policy
@@ -46,6 +47,8 @@ RECORDS = (
     TreeLine,
     Choice,
     PastChoice,
+    WorkerPool,
+    JobStatus,
 )
 WORDS = (
     *("stream table", "source", "change", "weight", "delta", "frontier", "base", "log", "fold", "refresh", "program"),
