@@ -119,9 +119,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ):
         cells, same = _measure(fl, options)
     _show(cells, options.rows)
-    if options.json is not None:
-        found = [asdict(cell) | {"ratio": cell.ratio, "choice": cell.choice} for cell in cells]
-        options.json.write_text(json.dumps({"rows": options.rows, "cells": found}, indent=1), encoding="utf-8")
     return 0 if same else 1
 
 
@@ -139,7 +136,10 @@ def _measure(fl: Freshlake, options: argparse.Namespace) -> tuple[list[Cell], bo
             shop.change(max(1, amount.of(options.rows)))
             for race in races:
                 race.learn(number, forced=not options.by_itself)
-    cells = [cell for amount in options.changes for cell in _cells(shop, races, amount, options)]
+    cells: list[Cell] = []
+    for amount in options.changes:
+        cells += _cells(shop, races, amount, options)
+        _save(cells, options)
     differing = [race.case.name for race in races if not race.is_same()]
     for name in differing:
         say(f"{name}: the three tables have other rows")
@@ -155,6 +155,13 @@ def _cells(shop: Shop, races: Sequence[Race], amount: Amount, options: argparse.
         for race, cell in zip(races, cells, strict=True):
             race.run(cell, number)
     return cells
+
+
+def _save(cells: Sequence[Cell], options: argparse.Namespace) -> None:
+    """After every size, so that a run which is broken off leaves what it has."""
+    if options.json is not None:
+        found = [asdict(cell) | {"ratio": cell.ratio, "choice": cell.choice} for cell in cells]
+        options.json.write_text(json.dumps({"rows": options.rows, "cells": found}, indent=1), encoding="utf-8")
 
 
 def _show(cells: Sequence[Cell], rows: int) -> None:
