@@ -82,6 +82,7 @@ def test_of_a_large_table_some_keys_are_compared_or_it_is_said_why_not(
             assert f"audit_max_rows ({LIMIT})" in check["why"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("events")
 def test_a_sample_that_differs_leads_to_all_that_differs(fl: Freshlake) -> None:
     change_base(fl, "per_customer", "customer % 3 = 0", total="total + 1")
@@ -142,6 +143,7 @@ def test_a_source_without_its_history_is_no_mismatch(fl: Freshlake) -> None:
     assert str(fl.audit("over_brief").outcome) == "EQUAL"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("events")
 def test_audits_beside_refreshes_and_folds_raise_no_alarm(fl: Freshlake) -> None:
     """What is compared is pinned, whatever others do to the table meanwhile."""
