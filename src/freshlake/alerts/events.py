@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from freshlake.errors import InvalidArgument
+from freshlake.words import word
 
 
 class Event(StrEnum):
@@ -33,10 +33,7 @@ class Event(StrEnum):
     @classmethod
     def parse(cls, text: str) -> Event:
         """Read an event in any case."""
-        word = text.strip().lower()
-        if word not in set(cls):
-            raise InvalidArgument(f"'{text}' is not an event", hint=f"use one of {', '.join(cls)}")
-        return cls(word)
+        return word(cls, text, "an event")
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -96,6 +97,15 @@ class Engine(Queries):
     def heads(self, edges: tuple[Dependency, ...], pins: Pins) -> dict[str, Position]:
         """Pinned where the round pinned it, the newest otherwise."""
         return {e.source_key: pins[e.source_key] if e.source_key in pins else self.source(e).head() for e in edges}
+
+    def pinned(self, edges: Iterable[Dependency]) -> dict[str, Position]:
+        """The heads of all plain sources, taken once; a source that is gone is reported by the table that reads it."""
+        pins: dict[str, Position] = {}
+        for edge in edges:
+            if edge.stream_table_id is None and edge.source_key not in pins:
+                with contextlib.suppress(FreshlakeError):
+                    pins[edge.source_key] = self.source(edge).head()
+        return pins
 
     # Refresh ---------------------------------------------------------------------------------------------------------
 
@@ -275,9 +285,10 @@ class _Refresh:
                 fallback_reason=decision.reason if decision else None,
                 decision=dict(decision.inputs) if decision else None,
                 fatal=isinstance(known, SourceDropped | FuseBlown),
+                counted=self.terms.counts,
                 retry=self.terms.retries and isinstance(known, MAY_PASS),
             )
-            if isinstance(known, FuseBlown):
+            if isinstance(known, FuseBlown) and self.terms.counts:
                 engine.catalog.update(table.id, fuse_state=BLOWN)
             if known is error:
                 raise

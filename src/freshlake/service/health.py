@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -18,9 +18,13 @@ from freshlake.errors import (
     StreamTableNotPopulated,
     StreamTableSuspended,
 )
+from freshlake.refresh.edges import graph
 from freshlake.refresh.engine import Engine
+from freshlake.schedule.effective import effective_schedules
 from freshlake.schedule.expression import Calculated, parse_schedule
+from freshlake.service.liveness import liveness
 from freshlake.service.report import Finding, Severity, unfolded_versions
+from freshlake.service.watched import limits, watched
 
 _ORDER = tuple(Severity)
 
@@ -32,8 +36,21 @@ class Health:
     def findings(self) -> list[Finding]:
         """Worst first; among equals sources come before the stream tables that may suffer from them."""
         tables = self.engine.catalog.stream_tables()
-        found = [*self._sources(), *(finding for t in tables for finding in check(self._seen(t)))]
+        found = [*self._scheduler(tables), *self._sources()]
+        found += [finding for t in tables for finding in check(self._seen(t))]
         return sorted(found, key=lambda finding: _ORDER.index(finding.severity))
+
+    def _scheduler(self, tables: Sequence[StreamTable]) -> list[Finding]:
+        engine, now = self.engine, self.engine.clock.now()
+        daemons = engine.catalog.daemons()
+        if not daemons:
+            return []
+        seen = {row.full_name: watched(row, now) for row in engine.catalog.look()}
+        schedules = effective_schedules(graph(engine.catalog), seen, limits(engine.settings))
+        active = [s for n, s in schedules.items() if seen[n].is_active and not s.is_immediate and not s.is_on_demand]
+        shortest = min((s.shortest_seconds for s in active if s.shortest_seconds is not None), default=None)
+        newest = max((t.last_refresh_at for t in tables if t.last_refresh_at is not None), default=None)
+        return liveness(daemons, shortest if engine.settings.enabled else None, newest, now)
 
     def _sources(self) -> Iterator[Finding]:
         for source in self.engine.catalog.tracked_sources():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,6 +39,8 @@ class Round:
     pins: Pins
     at: datetime | None
     """None: the moment at which a refresh begins."""
+    failed: dict[str, FreshlakeError] = field(default_factory=dict)
+    """What was refreshed in this round and failed, or was left out because of that; what reads it is left out too."""
 
 
 @dataclass
@@ -115,20 +116,11 @@ class Rounds:
         known = graph(self.engine.catalog)
         by_name = {str(t.full_name): t for t in self.engine.catalog.stream_tables()}
         results: dict[str, RefreshResult] = {}
-        failed: set[str] = set()
         for unit in self.units(known):
-            ready = []
-            for table in (by_name[name] for name in unit if name in by_name):
-                name = str(table.full_name)
-                if table.status is Status.SUSPENDED:
-                    results[name] = self.skipped(table, "suspended")
-                elif blockers := known.upstream(name) & failed:
-                    results[name] = self.skipped(table, "upstream-failed", ", ".join(sorted(blockers)))
-                else:
-                    ready.append(table)
-            outcome = self.run(ready, moment)
-            results |= {result.table: result for result in outcome.results}
-            failed |= set(outcome.failed)
+            tables = [by_name[name] for name in unit if name in by_name]
+            outcome = self.run([t for t in tables if t.status is not Status.SUSPENDED], moment)
+            skipped = (self.skipped(t, "suspended") for t in tables if t.status is Status.SUSPENDED)
+            results |= {result.table: result for result in (*outcome.results, *skipped)}
         return [results[name] for name in known.order() if name in results]
 
     def _raising(self, outcome: Outcome) -> RefreshResult:
@@ -190,12 +182,7 @@ class Rounds:
     def begin(self, edges: Iterable[Dependency]) -> Round:
         """The heads of all plain sources, taken once; a source that is gone is reported by the table that reads it."""
         at = self.engine.clock.now()
-        pins = {}
-        for edge in edges:
-            if edge.stream_table_id is None and edge.source_key not in pins:
-                with contextlib.suppress(FreshlakeError):
-                    pins[edge.source_key] = self.engine.source(edge).head()
-        return Round(pins, at)
+        return Round(self.engine.pinned(edges), at)
 
     def run(
         self,
@@ -208,22 +195,24 @@ class Rounds:
     ) -> Outcome:
         """Refresh tables one after the other, upstreams first, and publish them at once; none if one of them failed.
 
-        A table that reads a failed one is left out; the others are committed, and the next round goes on from there.
+        A table that reads one that failed in this round is left out; the others are committed, and the next round goes
+        on from there. Who gives `leases` writes a source, and takes that back when a table cannot follow.
         """
-        outcome = Outcome(published=True)
+        outcome = Outcome()
         pins, together, before = dict(moment.pins), len(tables) > 1, {t.id: t for t in tables}
-        terms = Terms(moment.at, publish=not together, retries=retries, leases=leases or {})
+        terms = Terms(moment.at, publish=not together, retries=retries, counts=not leases, leases=leases or {})
         for table in tables:
-            if blockers := self._blockers(table, outcome.failed):
+            name = str(table.full_name)
+            if blockers := self._blockers(table, moment.failed):
                 outcome.results.append(self.skipped(table, "upstream-failed", ", ".join(blockers)))
-                outcome.failed[str(table.full_name)] = outcome.failed[blockers[0]]
+                outcome.failed[name] = moment.failed[name] = moment.failed[blockers[0]]
                 continue
             try:
                 current = self.engine.catalog.get_by_id(table.id)
                 mode = (requested or {}).get(table.id)
                 result = self.announcer.refresh(current, pins, mode, terms)
             except FreshlakeError as error:
-                outcome.failed[str(table.full_name)] = error
+                outcome.failed[name] = moment.failed[name] = error
                 outcome.results.append(_not_done(table, error.code, error.message))
                 continue
             outcome.results.append(result)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -131,8 +132,6 @@ class Tables:
         return graph(self.engine.catalog)
 
     def _warn(self, target: TableName, definition: Definition) -> None:
-        import re
-
         if definition.reference is None and re.search(r"\bselect\s+(distinct\s+)?(\w+\.)?\*", definition.text, re.I):
             _log.warning("%s selects *: a new column in a source rebuilds the table", target.short)
 
