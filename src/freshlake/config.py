@@ -143,6 +143,11 @@ class Settings(BaseSettings):
         Literal["debug", "info", "warning", "error"], Field(description="Least severe message that is logged.")
     ] = "info"
 
+    @property
+    def silent_daemon_seconds(self) -> float:
+        """How long a daemon may be silent before others take it for dead: as long as it keeps a table, or ten ticks."""
+        return max(self.lease_seconds, self.scheduler_interval_ms / 100)
+
     @classmethod
     def settings_customise_sources(
         cls,

@@ -24,6 +24,7 @@ from freshlake.refresh.engine import Engine, Pins
 from freshlake.refresh.folding import fold, fold_if_due
 from freshlake.refresh.layout import Layout
 from freshlake.refresh.result import FoldResult, RefreshResult, Verification
+from freshlake.refresh.vacuuming import vacuum
 from freshlake.refresh.verify import verify
 from freshlake.service import statements
 from freshlake.service.announce import Announcer
@@ -243,7 +244,7 @@ class Freshlake:
     def vacuum(self, name: str) -> int:
         """Delete files of a stream table that no version in use needs; returns how many."""
         with quietly():
-            return self._rounds.vacuum(self._engine.catalog.get(self._name(name)))
+            return vacuum(self._engine, self._engine.catalog.get(self._name(name)))
 
     def verify(self, name: str) -> Verification:
         """Recompute the query at the table's frontier and compare both ways."""

@@ -160,7 +160,12 @@ EVENTS: Mapping[Event, Description] = {
     ),
     Event.DAEMON_TOOK_OVER: Description(
         logging.WARNING,
-        "a daemon went on with the work of another one that is gone; about no table",
-        {"owner": "the one that goes on", "previous_owner": "the one that is gone"},
+        "a daemon goes on with the work of another one, which died or was silent for too long; about no table",
+        {
+            "owner": "the one that goes on",
+            "previous_owner": "the one that is gone",
+            "last_heard_of": "when it was last awake",
+            "tables": "what it was working on, perhaps nothing",
+        },
     ),
 }

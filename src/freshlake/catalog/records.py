@@ -223,6 +223,8 @@ class Lease:
     acquired_at: datetime
     heartbeat_at: datetime
     expires_at: datetime
+    taken_from: str | None = field(default=None, compare=False)
+    """Who held it before and did not give it back: dead, or still there and late."""
 
 
 @dataclass(frozen=True)

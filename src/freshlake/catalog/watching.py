@@ -73,6 +73,10 @@ class Looked:
     def is_leased(self, now: datetime) -> bool:
         return self.expires_at is not None and is_live(self.owner, self.expires_at, now)
 
+    def is_left(self, now: datetime) -> bool:
+        """Whether somebody worked on it, is gone, and has not given the lease back."""
+        return self.owner is not None and not self.is_leased(now)
+
 
 @dataclass(frozen=True)
 class Reader:

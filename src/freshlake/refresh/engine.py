@@ -6,6 +6,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -34,6 +35,7 @@ from freshlake.refresh.definition import definition_of
 from freshlake.refresh.edges import check_acyclic, edges_of
 from freshlake.refresh.inputs import SourceSpan
 from freshlake.refresh.learned import Learned
+from freshlake.refresh.leasing import leased
 from freshlake.refresh.queries import Queries
 from freshlake.refresh.refused import defect, full_refused, refused, require_differential
 from freshlake.refresh.result import RefreshResult
@@ -189,17 +191,11 @@ class Engine(Queries):
 
 def with_refresh_failure(engine: Engine, table: StreamTable, error: FreshlakeError) -> None:
     """Leave a trace in the history for a refresh that could not begin."""
-    try:
-        lease = engine.catalog.acquire_lease(table.id, engine.settings.lease_seconds)
-    except RefreshInProgress:
-        return
-    try:
-        refresh = engine.catalog.begin_refresh(lease)
+    with suppress(RefreshInProgress), leased(engine, [table.id]) as leases:
+        refresh = engine.catalog.begin_refresh(leases[table.id])
         engine.catalog.fail_refresh(
             refresh.refresh_id, error, max_consecutive_errors=engine.settings.max_consecutive_errors, fatal=True
         )
-    finally:
-        engine.catalog.release_lease(lease)
 
 
 @dataclass
@@ -213,16 +209,10 @@ class _Refresh:
     timings: dict[str, float] = field(default_factory=dict)
 
     def run(self) -> RefreshResult:
-        catalog, settings = self.engine.catalog, self.engine.settings
         if (held := self.terms.leases.get(self.table_id)) is not None:
             return self._under(held)
-        lease = catalog.acquire_lease(self.table_id, settings.lease_seconds)
-        keeper = recover.Heartbeat(catalog, lease, settings.lease_seconds)
-        try:
-            with keeper:
-                return self._under(lease)
-        finally:
-            catalog.release_lease(lease)
+        with leased(self.engine, [self.table_id]) as leases:
+            return self._under(leases[self.table_id])
 
     def _under(self, lease: Lease) -> RefreshResult:
         table = recover.adopt(self.engine, self.engine.catalog.get_by_id(self.table_id), lease)

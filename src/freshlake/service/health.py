@@ -27,6 +27,7 @@ from freshlake.service.report import Finding, Severity, unfolded_versions
 from freshlake.service.watched import limits, watched
 
 _ORDER = tuple(Severity)
+_NAMED = 3
 
 
 @dataclass
@@ -36,7 +37,7 @@ class Health:
     def findings(self) -> list[Finding]:
         """Worst first; among equals sources come before the stream tables that may suffer from them."""
         tables = self.engine.catalog.stream_tables()
-        found = [*self._scheduler(tables), *self._sources()]
+        found = [*self._sources(), *(self._scheduler(tables) or self._daemons(tables))]
         found += [finding for t in tables for finding in check(self._seen(t))]
         return sorted(found, key=lambda finding: _ORDER.index(finding.severity))
 
@@ -67,6 +68,21 @@ class Health:
         except FreshlakeError as error:
             return error
         return None
+
+    def _daemons(self, tables: Sequence[StreamTable]) -> Iterator[Finding]:
+        """Whether somebody keeps the schedules."""
+        scheduled = [t.full_name.short for t in tables if _is_scheduled(t)]
+        settings = self.engine.settings
+        if not scheduled or not settings.enabled or self.engine.catalog.live_daemons(settings.silent_daemon_seconds):
+            return
+        others = f" and {len(scheduled) - _NAMED} others" if len(scheduled) > _NAMED else ""
+        yield Finding(
+            Severity.WARNING,
+            "no-daemon",
+            "scheduler",
+            f"no daemon is alive that would keep the schedules of {', '.join(scheduled[:_NAMED])}{others}",
+            "start one: freshlake run, or fl.start_scheduler()",
+        )
 
     def _seen(self, table: StreamTable) -> Seen:
         catalog, now = self.engine.catalog, self.engine.clock.now()
@@ -99,6 +115,10 @@ class Seen:
 def check(seen: Seen) -> list[Finding]:
     """Everything that is found about one stream table."""
     return [finding for look in CHECKS if (finding := look(seen)) is not None]
+
+
+def _is_scheduled(table: StreamTable) -> bool:
+    return table.status is Status.ACTIVE and not isinstance(parse_schedule(table.schedule), Calculated)
 
 
 def _is_failing(table: StreamTable) -> bool:
