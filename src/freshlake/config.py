@@ -57,6 +57,20 @@ class Settings(BaseSettings):
     max_concurrent_refreshes: Annotated[
         int, Field(ge=1, le=32, description="Most refreshes that one scheduler runs at a time.")
     ] = 4
+    max_dynamic_refresh_workers: Annotated[
+        int,
+        Field(ge=0, le=1_024, description="Most refreshes that all daemons of an installation run together; 0 = any."),
+    ] = 0
+    worker_quota: Annotated[
+        int, Field(ge=0, le=1_024, description="How many of those this lake is to have; 0 = an equal part.")
+    ] = 0
+    lazy_refresh_timeout: Annotated[
+        float,
+        Field(ge=0, le=3_600, description="How many seconds a read of a cold or frozen table waits for a refresh."),
+    ] = 10.0
+    aligned_schedules: Annotated[
+        bool, Field(description="Whether intervals end at moments that tables of different schedules share.")
+    ] = False
     auto_backoff: Annotated[bool, Field(description="Whether stream tables that fall behind get longer intervals.")] = (
         False
     )
@@ -141,6 +155,11 @@ class Settings(BaseSettings):
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], Field(description="Least severe message that is logged.")
     ] = "info"
+
+    @property
+    def silent_daemon_seconds(self) -> float:
+        """How long a daemon may be silent before others take it for dead: as long as it keeps a table, or ten ticks."""
+        return max(self.lease_seconds, self.scheduler_interval_ms / 100)
 
     @classmethod
     def settings_customise_sources(

@@ -20,11 +20,11 @@ from freshlake.compiler.explain import Explanation
 from freshlake.config import Settings, addresses
 from freshlake.errors import InvalidArgument, NotFound
 from freshlake.refresh.definition import Builder
-from freshlake.refresh.engine import Engine, Pins
-from freshlake.refresh.folding import fold, fold_if_due
+from freshlake.refresh.engine import Engine
+from freshlake.refresh.folding import fold
 from freshlake.refresh.layout import Layout
 from freshlake.refresh.result import FoldResult, RefreshResult, Verification
-from freshlake.refresh.verify import verify
+from freshlake.refresh.vacuuming import vacuum
 from freshlake.service import statements
 from freshlake.service.announce import Announcer
 from freshlake.service.auditing import Auditing
@@ -33,18 +33,12 @@ from freshlake.service.choices import Choice, PastChoice, next_choice, past_choi
 from freshlake.service.health import Health
 from freshlake.service.immediate import Immediate
 from freshlake.service.names import Names
+from freshlake.service.on_demand import OnDemand
 from freshlake.service.options import NAMES, refuse_later
+from freshlake.service.pool import JobStatus, WorkerPool, job_statuses, worker_pools
 from freshlake.service.quiet import quietly
 from freshlake.service.reading import Reading
-from freshlake.service.report import (
-    Finding,
-    RefreshRecord,
-    Report,
-    SourceInfo,
-    StreamTableStatus,
-    TreeLine,
-    Validation,
-)
+from freshlake.service.report import Finding, RefreshRecord, Report, SourceInfo, StreamTableStatus, TreeLine, Validation
 from freshlake.service.rounds import Rounds
 from freshlake.service.sampler import Sampler
 from freshlake.service.scheduler import Scheduler
@@ -95,20 +89,21 @@ class Freshlake:
         self._given = settings
         self._names = Names(engine.spark, engine.catalog, engine.layout, embedded)
         engine.resolve = self._names.ensure
-        webhooks, days = addresses(engine.settings.alert_webhooks), engine.settings.alert_retention_days
-        self._alerts = Alerts(engine.catalog, engine.clock, webhooks=webhooks, retention_days=days)
+        self._alerts = Alerts(engine.catalog, engine.clock)
+        self._alerts.configure(addresses(engine.settings.alert_webhooks), engine.settings.alert_retention_days)
         self._announcer = Announcer(engine, self._alerts)
         self._rounds = Rounds(engine, self._names, self._announcer)
         self._tables = Tables(engine, self._names, self._rounds, self._announcer)
         self._immediate = Immediate(engine, self._rounds, self._alerts)
-        self._reading = Reading(engine, self._immediate.caught_up)
+        auditing = Auditing(engine, self._rounds, self._announcer)
+        self._audits, sampler = Audits(auditing), Sampler(engine, auditing)
+        self._scheduler = Scheduler(engine, self._rounds, self._alerts, sampler)
+        self._on_demand = OnDemand(engine, self._rounds, self._scheduler)
+        self._reading = Reading(engine, lambda table: self._on_demand.read(self._immediate.caught_up(table)))
         self._snapshots = Snapshots(engine, self._reading, self._name)
         self._sql = Sql(engine, self._names, self._reading.state, self._immediate)
         self._report = Report(self._tables)
         self._health = Health(engine)
-        auditing = Auditing(engine, self._rounds, self._announcer)
-        self._audits, sampler = Audits(auditing), Sampler(engine, auditing)
-        self._scheduler = Scheduler(engine, self._rounds, self._alerts, self._immediate, sampler)
         engine.catalog.fail_interrupted()
         self._names.ensure(None)
 
@@ -245,15 +240,12 @@ class Freshlake:
     def vacuum(self, name: str) -> int:
         """Delete files of a stream table that no version in use needs; returns how many."""
         with quietly():
-            return self._rounds.vacuum(self._engine.catalog.get(self._name(name)))
+            return vacuum(self._engine, self._engine.catalog.get(self._name(name)))
 
     def verify(self, name: str) -> Verification:
         """Recompute the query at the table's frontier and compare both ways."""
-        table = self._engine.catalog.get(self._name(name))
         with quietly():
-            found = verify(self._engine, table)
-        self._announcer.verified(table, found)
-        return found
+            return self._audits.verify(self._engine.catalog.get(self._name(name)))
 
     def audit(self, name: str, *, keys: Mapping[str, Sequence[Any]] | None = None) -> AuditRecord:
         """Verify a stream table and its internal nodes, or some keys; one that differs is quarantined and repaired."""
@@ -352,11 +344,22 @@ class Freshlake:
 
     def on_refresh(self, told: Callable[[RefreshResult], None]) -> None:
         """Be told the result of every refresh that the scheduler makes."""
-        self._scheduler.results = told
+        self._scheduler.told(told)
 
     def reload_settings(self) -> None:
         """Read the lake's settings again; what a running refresh began with stays with it."""
-        self._engine.settings = Settings.load(self.path, self._given)
+        settings = self._engine.settings = Settings.load(self.path, self._given)
+        self._alerts.configure(addresses(settings.alert_webhooks), settings.alert_retention_days)
+        KEPT.resize(settings.driver_cache_bytes)
+        self._scheduler.wake()
+
+    def worker_pool_status(self) -> list[WorkerPool]:
+        """The daemons that keep this lake fresh, here or elsewhere, and how busy each is; newest first."""
+        return worker_pools(self._engine.catalog, self._engine.clock.now())
+
+    def parallel_job_status(self, seconds: float = 60) -> list[JobStatus]:
+        """What daemons run, have waiting, and have ended not longer ago than this."""
+        return job_statuses(self._engine.catalog, self._engine.clock.now(), seconds)
 
     def create_refresh_group(self, name: str, tables: Sequence[str]) -> RefreshGroup:
         """Refresh and publish these stream tables together from now on."""
@@ -374,6 +377,7 @@ class Freshlake:
     def close(self) -> None:
         """Stop the scheduler, wait a moment for webhooks, and close the catalog; Spark goes on."""
         self._scheduler.stop()
+        self._on_demand.close()
         self._alerts.close()
         self._engine.catalog.close()
 
@@ -392,4 +396,4 @@ def _options(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {name: arguments[name] for name in NAMES if name in arguments}
 
 
-__all__ = ["Freshlake", "Pins", "connect", "fold_if_due"]
+__all__ = ["Freshlake", "connect"]

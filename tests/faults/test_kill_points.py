@@ -232,7 +232,7 @@ def test_a_fold(fl: Freshlake) -> None:
 
 @pytest.mark.slow
 def test_an_audit_that_repairs_a_table_and_its_node(fl: Freshlake) -> None:
-    """Whoever goes on finds the table wrong, or in quarantine, or right; in the end it is right, and nothing is twice."""
+    """Whoever goes on finds the table wrong, in quarantine or right; in the end it is right, and nothing is twice."""
     fl.create_stream_table("reader", "SELECT total, regions FROM spread")
 
     def damage(_: int) -> None:

@@ -33,9 +33,9 @@ def append_to_log(fl: Freshlake, name: str, where: str, weight: int = 1, *, node
     schema = weighted(storage.schema)
     rows = found.withColumn(WEIGHT, F.lit(weight).cast("bigint")).toArrow().cast(arrow_schema(schema))
     _commit(fl, table, storage, Relation.of_arrow(rows, schema, insert_only=False), node)
-    with held(fl._engine, table.id, 10) as (_, adopted):
+    with held(fl._engine, table.id, 10) as (lease, adopted):
         assert adopted.version == table.version + 1
-    fl._engine.catalog.publish([table.id])
+        fl._engine.catalog.publish([lease])
 
 
 def change_base(fl: Freshlake, name: str, where: str, *, node: str = "", folded: bool = True, **values: str) -> None:

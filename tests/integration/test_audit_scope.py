@@ -1,4 +1,4 @@
-"""What an audit compares: samples of large tables, nothing that SQL leaves open, nothing that is gone, all of it pinned."""
+"""What an audit compares: samples of large tables, nothing that is open or gone, and all of it pinned."""
 
 from __future__ import annotations
 

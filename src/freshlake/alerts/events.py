@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from freshlake.errors import InvalidArgument
+from freshlake.words import word
 
 
 class Event(StrEnum):
@@ -35,10 +35,7 @@ class Event(StrEnum):
     @classmethod
     def parse(cls, text: str) -> Event:
         """Read an event in any case."""
-        word = text.strip().lower()
-        if word not in set(cls):
-            raise InvalidArgument(f"'{text}' is not an event", hint=f"use one of {', '.join(cls)}")
-        return cls(word)
+        return word(cls, text, "an event")
 
 
 @dataclass(frozen=True)
@@ -181,7 +178,12 @@ EVENTS: Mapping[Event, Description] = {
     ),
     Event.DAEMON_TOOK_OVER: Description(
         logging.WARNING,
-        "a daemon went on with the work of another one that is gone; about no table",
-        {"owner": "the one that goes on", "previous_owner": "the one that is gone"},
+        "a daemon goes on with the work of another one, which died or was silent for too long; about no table",
+        {
+            "owner": "the one that goes on",
+            "previous_owner": "the one that is gone",
+            "last_heard_of": "when it was last awake",
+            "tables": "what it was working on, perhaps nothing",
+        },
     ),
 }

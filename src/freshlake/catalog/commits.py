@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -20,9 +21,9 @@ from freshlake.catalog.history import (
     new_refresh_id,
     require_row,
 )
-from freshlake.catalog.leases import check_epoch, check_unheld, free
+from freshlake.catalog.leases import check_epoch, check_unheld
 from freshlake.catalog.points import put_point
-from freshlake.catalog.records import Commit, Fold, Json, Refresh, StreamTable
+from freshlake.catalog.records import Commit, Fold, Json, Lease, Refresh, StreamTable
 from freshlake.catalog.stream_tables import change, require
 from freshlake.catalog.tables import leases, stream_tables
 from freshlake.errors import FreshlakeError, InvariantViolated, NotFound
@@ -30,6 +31,7 @@ from freshlake.errors import FreshlakeError, InvariantViolated, NotFound
 MAX_RETRIES = 5
 """Attempts at a failure that may pass, before it counts as one."""
 
+_LONGEST_PAUSE = 60.0
 _NO_RETRY = {"retries": 0, "retry_at": None}
 _SEEN = ("generation", "version", "needs_reinit", "fingerprint", "frontier")
 
@@ -61,6 +63,22 @@ class Commits(Database):
             self._complete(connection, stream_table_id, epoch, commit, now)
             return after
 
+    def publish(self, held: Iterable[Lease]) -> None:
+        """Let readers see the committed versions of these tables, all at the same moment; raises LeaseLost."""
+        epochs = {lease.stream_table_id: lease.epoch for lease in held}
+        with self._write() as connection:
+            for stream_table_id, epoch in epochs.items():
+                check_epoch(connection, stream_table_id, epoch)
+            connection.execute(
+                update(stream_tables)
+                .where(stream_tables.c.id.in_(epochs))
+                .values(
+                    published_generation=stream_tables.c.generation,
+                    published_version=stream_tables.c.version,
+                    updated_at=self._clock.now(),
+                )
+            )
+
     def record_no_data(
         self,
         seen: StreamTable,
@@ -75,13 +93,13 @@ class Commits(Database):
     ) -> Refresh | None:
         """Record that nothing changed since `seen` was read, in one short transaction that needs no lease.
 
-        Returns None when the table moved in the meantime: look again. Raises RefreshInProgress while another worker
-        holds the lease; with `epoch` the caller's own lease is checked instead.
+        Returns None when the table moved in the meantime, or when its last worker did not give the lease back: take it
+        and look again. Raises RefreshInProgress while another worker holds the lease; with `epoch` the caller's own
+        lease is checked instead.
         """
         now = self._clock.now()
         with self._write() as connection:
-            _check_nobody_else(connection, seen, epoch, now)
-            if not _is_as_seen(connection, seen):
+            if _is_left(connection, seen, epoch, now) or not _is_as_seen(connection, seen):
                 return None
             connection.execute(
                 update(stream_tables)
@@ -134,14 +152,16 @@ class Commits(Database):
 
         A worker that lost its lease does not count: the table is in other hands. Nor does a new definition that was
         not taken: the table goes on with its old one (`counted=False`). With `retry` it is counted only after several
-        attempts, each later than the one before.
+        attempts, each later than the one before. A scheduler does not try again before `retry_at`.
         """
         now = self._clock.now()
         with self._write() as connection:
             row = require_row(connection, refresh_id)
+            table = require(connection, row.stream_table_id)
+            if row.status is RefreshStatus.COMPLETED:
+                return table  # it is in the log, and whoever took the table over has recorded it
             why = {"action": action, "fallback_reason": fallback_reason, "decision": decision}
             end_row(connection, row, now, **failure(error), **why)
-            table = require(connection, row.stream_table_id)
             if not counted or not _held_under(connection, row):
                 return table
             if retry and not fatal and table.retries < MAX_RETRIES:
@@ -223,13 +243,12 @@ def _check_forward(before: StreamTable, commit: Commit) -> None:
         )
 
 
-def _check_nobody_else(connection: Connection, seen: StreamTable, epoch: int | None, now: datetime) -> None:
+def _is_left(connection: Connection, seen: StreamTable, epoch: int | None, now: datetime) -> bool:
     if epoch is not None:
         check_epoch(connection, seen.id, epoch)
-        return
-    left = check_unheld(connection, seen, now)
-    if left is not None and left["owner"] is not None:
-        free(connection, seen.id, left["epoch"])  # its owner died
+        return False
+    last = check_unheld(connection, seen, now)
+    return last is not None and last["owner"] is not None
 
 
 def _is_as_seen(connection: Connection, seen: StreamTable) -> bool:
@@ -252,11 +271,17 @@ def _counted(table: StreamTable, limit: int, fatal: bool, now: datetime) -> dict
         "consecutive_errors": errors,
         "status": Status.ERROR if stop else table.status,
         "updated_at": now,
-        **_NO_RETRY,
+        "retries": 0,
+        # a mistake in a query or in the data needs a person's time, not another attempt in the next second
+        "retry_at": None if stop else _later(now, _LONGEST_PAUSE),
     }
 
 
 def _retried(table: StreamTable, now: datetime) -> dict[str, Any]:
     """One second, then twice as long each time, up to a minute; give or take, so that tables do not come at once."""
-    seconds = min(60.0, 2.0**table.retries) * random.uniform(0.75, 1.25)
-    return {"retries": table.retries + 1, "retry_at": now + timedelta(seconds=seconds), "updated_at": now}
+    pause = min(_LONGEST_PAUSE, 2.0**table.retries)
+    return {"retries": table.retries + 1, "retry_at": _later(now, pause), "updated_at": now}
+
+
+def _later(now: datetime, seconds: float) -> datetime:
+    return now + timedelta(seconds=seconds * random.uniform(0.75, 1.25))

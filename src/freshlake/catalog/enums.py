@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from freshlake.errors import InvalidArgument
+from freshlake.words import word
 
 
 class RefreshMode(StrEnum):
@@ -18,11 +18,7 @@ class RefreshMode(StrEnum):
     @classmethod
     def parse(cls, text: str) -> RefreshMode:
         """Read a mode in any case; INCREMENTAL is the older word for DIFFERENTIAL."""
-        word = text.strip().upper()
-        word = "DIFFERENTIAL" if word == "INCREMENTAL" else word
-        if word not in cls.__members__:
-            raise InvalidArgument(f"'{text}' is not a refresh mode", hint=f"use one of {', '.join(cls)}")
-        return cls(word)
+        return word(cls, text, "a refresh mode", {"incremental": "differential"})
 
 
 class Status(StrEnum):
@@ -78,10 +74,7 @@ class FoldPolicy(StrEnum):
     @classmethod
     def parse(cls, text: str) -> FoldPolicy:
         """Read a policy in any case."""
-        word = text.strip().lower()
-        if word not in set(cls):
-            raise InvalidArgument(f"'{text}' is not a fold policy", hint=f"use one of {', '.join(cls)}")
-        return cls(word)
+        return word(cls, text, "a fold policy")
 
 
 class DefinitionKind(StrEnum):

@@ -235,6 +235,8 @@ class Lease:
     acquired_at: datetime
     heartbeat_at: datetime
     expires_at: datetime
+    taken_from: str | None = field(default=None, compare=False)
+    """Who held it before and did not give it back: dead, or still there and late."""
 
 
 @dataclass(frozen=True)
@@ -316,7 +318,7 @@ class Fold:
 
 @dataclass(frozen=True)
 class Daemon:
-    """A process that runs a scheduler over the lake."""
+    """A process that runs a scheduler over the lake, as it was at its last tick."""
 
     owner: str
     started_at: datetime
@@ -325,6 +327,16 @@ class Daemon:
     ended_at: datetime | None
     interval_ms: int
     workers: int
+    """How many refreshes it may run side by side."""
+    running: int = 0
+    waiting: int = 0
+    """Units that run, and that could run if there were room."""
+    quota: int = 0
+    """Workers that its lake is to have of those of all lakes; 0: an equal part."""
+    version: str | None = None
+    """Of Freshlake."""
+    jobs: tuple[Json, ...] | None = None
+    """What it runs and ran lately."""
 
 
 @dataclass(frozen=True)

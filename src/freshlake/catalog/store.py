@@ -19,6 +19,7 @@ from freshlake.catalog.leases import Leases
 from freshlake.catalog.opening import EMBEDDED, open_engine
 from freshlake.catalog.owner import Owner
 from freshlake.catalog.points import Points
+from freshlake.catalog.reading import Reading
 from freshlake.catalog.registry import Registry
 from freshlake.catalog.stream_tables import StreamTables
 from freshlake.catalog.watching import Watching
@@ -38,6 +39,7 @@ class Catalog(
     Watching,
     Daemons,
     Idle,
+    Reading,
     AlertLog,
     Audits,
 ):

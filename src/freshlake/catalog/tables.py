@@ -8,6 +8,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -259,6 +260,20 @@ daemons = Table(
     Column("ended_at", Moment),
     Column("interval_ms", Integer, nullable=False),
     Column("workers", Integer, nullable=False),
+    Column("running", Integer, nullable=False, server_default=text("0")),
+    Column("waiting", Integer, nullable=False, server_default=text("0")),
+    Column("quota", Integer, nullable=False, server_default=text("0")),
+    Column("version", String(32)),
+    Column("jobs", Items),
+)
+
+reads = Table(
+    "fl_reads",
+    metadata,
+    _owned_by_stream_table(primary_key=True),
+    Column("wanted_at", Moment),
+    Column("last_read_at", Moment),
+    Column("reads_per_minute", Float, nullable=False),
 )
 
 alerts = Table(

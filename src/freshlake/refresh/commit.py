@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
@@ -153,22 +152,28 @@ class Work:
     # A new generation ------------------------------------------------------------------------------------------------
 
     def _load(self) -> Done:
-        """Build a whole generation beside the old one; readers switch when the catalog does."""
-        generation = self.table.generation + 1
-        folder = self.engine.layout.generation(self.table.storage_id, generation)
-        # what a load that died left here was never committed
-        shutil.rmtree(folder, ignore_errors=True)
+        """Build a whole generation beside the old one; readers switch when the catalog does.
+
+        It is numbered by the lease, so no two attempts share a folder, and a late one cannot harm the next.
+        """
+        generation = max(self.lease.epoch, self.table.generation + 1)
+        shutil.rmtree(self.engine.layout.generation(self.table.storage_id, generation), ignore_errors=True)
         try:
             return self._load_generation(generation)
-        except Exception:
-            self._discard(folder)
-            raise
+        finally:
+            self._remove_attempts(generation)
 
-    def _discard(self, folder: Path) -> None:
-        """Remove a load that failed, unless the table is in other hands by now, who may be loading in its place."""
+    def _remove_attempts(self, upto: int) -> None:
+        """Remove loads that were not committed, this one or earlier ones; without their leases they never will be.
+
+        What a catalog that does not answer cannot confirm is left to the next load.
+        """
+        layout, storage_id = self.engine.layout, self.table.storage_id
         with contextlib.suppress(FreshlakeError):
-            self.engine.catalog.heartbeat_lease(self.lease, self.engine.settings.lease_seconds)
-            shutil.rmtree(folder, ignore_errors=True)
+            committed = {fold.generation for fold in self.engine.catalog.folds(self.table.id)}
+            for number in layout.generations(storage_id):
+                if number <= upto and number not in committed:
+                    shutil.rmtree(layout.generation(storage_id, number), ignore_errors=True)
 
     def _load_generation(self, generation: int) -> Done:
         version = 1

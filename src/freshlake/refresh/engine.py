@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 from freshlake.catalog.enums import Action, RefreshMode, SourceType, Status
@@ -32,6 +35,8 @@ from freshlake.refresh.definition import definition_of
 from freshlake.refresh.edges import check_acyclic, edges_of
 from freshlake.refresh.inputs import SourceSpan
 from freshlake.refresh.learned import Learned
+from freshlake.refresh.leasing import leased
+from freshlake.refresh.quarantine import held_back
 from freshlake.refresh.queries import Queries
 from freshlake.refresh.refused import defect, full_refused, refused, require_differential
 from freshlake.refresh.result import RefreshResult
@@ -96,6 +101,15 @@ class Engine(Queries):
         """Pinned where the round pinned it, the newest otherwise."""
         return {e.source_key: pins[e.source_key] if e.source_key in pins else self.source(e).head() for e in edges}
 
+    def pinned(self, edges: Iterable[Dependency]) -> dict[str, Position]:
+        """The heads of all plain sources, taken once; a source that is gone is reported by the table that reads it."""
+        pins: dict[str, Position] = {}
+        for edge in edges:
+            if edge.stream_table_id is None and edge.source_key not in pins:
+                with contextlib.suppress(FreshlakeError):
+                    pins[edge.source_key] = self.source(edge).head()
+        return pins
+
     # Refresh ---------------------------------------------------------------------------------------------------------
 
     def next_choice(self, table: StreamTable) -> Decision:
@@ -117,9 +131,9 @@ class Engine(Queries):
             self._require_rules(table)
         edges = self.catalog.dependencies(table.id)
         heads = self._heads_or_error(table, edges, pins)
-        if self._is_current(table, heads, requested) and self.held_back(table, edges) is None:
+        if self._is_current(table, heads, requested) and held_back(self.catalog, table, edges) is None:
             seen = terms.not_before(table.data_timestamp)
-            frontier = commit.frontier(heads, seen, self.root_positions(heads))
+            frontier = self._unmoved(table, heads, seen)
             held = terms.leases.get(table.id)
             moved = self.catalog.record_no_data(
                 table,
@@ -133,6 +147,16 @@ class Engine(Queries):
                 name, action = str(table.full_name), Action.NO_DATA
                 return RefreshResult(name, action, None, 0, 0, took, frontier, table.version, rows_updated=0)
         return _Refresh(self, table.id, heads, requested, started, terms).run()
+
+    def _unmoved(self, table: StreamTable, heads: Pins, at: datetime) -> dict[str, Any]:
+        """The frontier of a table that stands at its heads already.
+
+        A stream table that it reads may have seen its roots move without a change of its own.
+        """
+        known = table.frontier or {}
+        if "roots" in known and not any(key.startswith(roots.STREAM) for key in heads):
+            return {**known, "data_timestamp": at.isoformat()}
+        return commit.frontier(heads, at, self.root_positions(heads))
 
     def _require_rules(self, table: StreamTable) -> None:
         try:
@@ -160,17 +184,6 @@ class Engine(Queries):
             return None
         return None if {e.source_key for e in found} == {e.source_key for e in edges} else found
 
-    def held_back(
-        self, table: StreamTable, edges: tuple[Dependency, ...], terms: Terms = DEFAULT_TERMS
-    ) -> tuple[str, str] | None:
-        """The reason, and what holds it back: wrong rows are neither built upon nor passed on."""
-        if table.is_quarantined and not terms.repairs:
-            return "quarantined", table.full_name.short
-        reads = [i for e in edges if (i := e.stream_table_id) is not None]
-        upstreams = self.catalog.stream_tables_by_id(reads) if reads else {}
-        wrong = sorted(u.full_name.short for u in upstreams.values() if u.is_quarantined)
-        return ("upstream-quarantined", ", ".join(wrong)) if wrong else None
-
     def _is_current(self, table: StreamTable, heads: Pins, requested: RefreshMode | None) -> bool:
         if requested is RefreshMode.FULL or not table.is_populated or table.needs_reinit or table.frontier is None:
             return False
@@ -179,17 +192,11 @@ class Engine(Queries):
 
 def with_refresh_failure(engine: Engine, table: StreamTable, error: FreshlakeError) -> None:
     """Leave a trace in the history for a refresh that could not begin."""
-    try:
-        lease = engine.catalog.acquire_lease(table.id, engine.settings.lease_seconds)
-    except RefreshInProgress:
-        return
-    try:
-        refresh = engine.catalog.begin_refresh(lease)
+    with suppress(RefreshInProgress), leased(engine, [table.id]) as leases:
+        refresh = engine.catalog.begin_refresh(leases[table.id])
         engine.catalog.fail_refresh(
             refresh.refresh_id, error, max_consecutive_errors=engine.settings.max_consecutive_errors, fatal=True
         )
-    finally:
-        engine.catalog.release_lease(lease)
 
 
 @dataclass
@@ -203,21 +210,16 @@ class _Refresh:
     timings: dict[str, float] = field(default_factory=dict)
 
     def run(self) -> RefreshResult:
-        catalog, settings = self.engine.catalog, self.engine.settings
         if (held := self.terms.leases.get(self.table_id)) is not None:
             return self._under(held)
-        lease = catalog.acquire_lease(self.table_id, settings.lease_seconds)
-        keeper = recover.Heartbeat(catalog, lease, settings.lease_seconds)
-        try:
-            with keeper:
-                return self._under(lease)
-        finally:
-            catalog.release_lease(lease)
+        with leased(self.engine, [self.table_id]) as leases:
+            return self._under(leases[self.table_id])
 
     def _under(self, lease: Lease) -> RefreshResult:
         table = recover.adopt(self.engine, self.engine.catalog.get_by_id(self.table_id), lease)
         self.heads = self._not_behind(table)
-        if (held := self.engine.held_back(table, self.engine.catalog.dependencies(table.id), self.terms)) is not None:
+        edges = self.engine.catalog.dependencies(table.id)
+        if (held := held_back(self.engine.catalog, table, edges, self.terms)) is not None:
             return self._skip(table, *held)
         disagreement = self._align(table)
         if disagreement is not None:
@@ -281,9 +283,10 @@ class _Refresh:
                 fallback_reason=decision.reason if decision else None,
                 decision=dict(decision.inputs) if decision else None,
                 fatal=isinstance(known, SourceDropped | FuseBlown),
+                counted=self.terms.counts,
                 retry=self.terms.retries and isinstance(known, MAY_PASS),
             )
-            if isinstance(known, FuseBlown):
+            if isinstance(known, FuseBlown) and self.terms.counts:
                 engine.catalog.update(table.id, fuse_state=BLOWN)
             if known is error:
                 raise

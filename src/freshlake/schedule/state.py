@@ -69,6 +69,8 @@ class Limits:
     floor_seconds: int = 60
     auto_backoff: bool = False
     enabled: bool = True
+    aligned: bool = False
+    """Whether intervals begin at canonical moments, which tables of different schedules share."""
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,14 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from freshlake.alerts import Alerts, Event
 from freshlake.catalog.enums import Action, RefreshMode, Status
-from freshlake.catalog.records import Audit, Refresh, StreamTable
-from freshlake.errors import FreshlakeError, SourceSchemaChanged
+from freshlake.catalog.records import Audit, Json, Refresh, StreamTable
+from freshlake.errors import FreshlakeError, FullRefused, FuseBlown, SourceSchemaChanged
 from freshlake.refresh.result import RefreshResult, Verification
+from freshlake.refresh.situation import BLOWN
 from freshlake.refresh.terms import DEFAULT_TERMS, Terms
 
 if TYPE_CHECKING:
@@ -136,8 +137,20 @@ class Announcer:
             self.alerts.emit(Event.REFRESH_FAILED, _name(before), **told)
             if (reason := self._rebuild_needed(after, error)) is not None:
                 self.alerts.raise_condition(Event.REINITIALIZE_NEEDED, _name(before), {"reason": reason, **what})
+            self._bounded(before, error)
         if after.status is Status.ERROR and before.status is not Status.ERROR:
             self.alerts.emit(Event.AUTO_SUSPENDED, _name(before), consecutive_errors=errors, **what)
+
+    def _bounded(self, before: StreamTable, error: FreshlakeError) -> None:
+        """An option of the table has refused the refresh."""
+        failed = self.engine.catalog.last_failure(before.id)
+        inputs = (failed.decision if failed else None) or {}
+        if isinstance(error, FuseBlown) and before.fuse_state != BLOWN:
+            changed = max((_changed(source) for source in inputs.get("sources", {}).values()), default=None)
+            self.alerts.emit(Event.FUSE_BLOWN, _name(before), changed_rows=changed, fuse_rows=before.fuse_rows)
+        if isinstance(error, FullRefused):
+            reason = (failed.fallback_reason if failed else None) or error.detail
+            self.alerts.emit(Event.FULL_REFUSED, _name(before), reason=reason, **_bound(before, inputs))
 
     def _rebuild_needed(self, after: StreamTable, error: FreshlakeError) -> str | None:
         failed = self.engine.catalog.last_failure(after.id)
@@ -146,6 +159,20 @@ class Announcer:
         if isinstance(error, SourceSchemaChanged):
             return "schema-changed"
         return "reinitialize" if after.needs_reinit else None
+
+
+def _changed(source: Json) -> int:
+    """Of a source that was replaced any row may be another."""
+    changed = source["changed_rows"]
+    return int((source["rows"] if changed is None else changed) or 0)
+
+
+def _bound(table: StreamTable, inputs: Json) -> dict[str, Any]:
+    if table.never_full:
+        return {"bound": "never_full", "rows": None, "limit": None}
+    rows = [source["rows"] for source in inputs.get("sources", {}).values()]
+    known = None if not rows or None in rows else sum(rows)
+    return {"bound": "max_full_rows", "rows": known, "limit": table.max_full_rows}
 
 
 def _name(table: StreamTable) -> str:

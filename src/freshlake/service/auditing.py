@@ -195,7 +195,7 @@ class Auditing:
             audit = catalog.end_audit(audit.id, AuditOutcome.REPAIRED, refresh_id=refresh_id)
             catalog.end_quarantine(table.id, lease.epoch, [reader.id for reader in rebuilt])
             if self.rounds.is_alone(table):
-                catalog.publish([table.id])
+                catalog.publish([lease])
         self.engine.reached("let go")
         self.announcer.repaired(table, audit, rebuilt)
         return audit

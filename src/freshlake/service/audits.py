@@ -11,6 +11,8 @@ from freshlake.catalog.enums import AuditOutcome
 from freshlake.catalog.records import Audit, StreamTable
 from freshlake.errors import InvalidArgument
 from freshlake.refresh.audit import Keys
+from freshlake.refresh.result import Verification
+from freshlake.refresh.verify import verify
 from freshlake.service.auditing import REQUEST, Auditing
 
 
@@ -37,6 +39,12 @@ class AuditRecord:
 @dataclass
 class Audits:
     auditing: Auditing
+
+    def verify(self, table: StreamTable) -> Verification:
+        """Only look: nothing is recorded but an alert, and nothing is done about it."""
+        found = verify(self.auditing.engine, table)
+        self.auditing.announcer.verified(table, found)
+        return found
 
     def audit(self, table: StreamTable, keys: Mapping[str, Sequence[Any]] | None) -> AuditRecord:
         return _record(table, self.auditing.audit(table, REQUEST, keys=_chosen(table, keys)))

@@ -1,17 +1,19 @@
-"""Errors reach the caller as Freshlake errors, and not the terminal as well."""
+"""PySpark logs every failed query with its JVM stack; errors reach callers as Freshlake errors instead."""
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from pyspark.logger import PySparkLogger
 
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
-@contextlib.contextmanager
+
+@contextmanager
 def quietly() -> Iterator[None]:
-    """PySpark logs every failed query with its JVM stack; not inside this block."""
-    loggers = [PySparkLogger.getLogger(n) for n in ("SQLQueryContextLogger", "DataFrameQueryContextLogger")]
+    """Keep these loggers silent inside the block."""
+    loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
     before = [logger.disabled for logger in loggers]
     for logger in loggers:
         logger.disabled = True

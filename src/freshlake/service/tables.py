@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +26,8 @@ from freshlake.refresh.choose import Decision
 from freshlake.refresh.definition import Builder, Definition, definition_of
 from freshlake.refresh.edges import check_acyclic, edges_of, graph
 from freshlake.refresh.engine import Engine
-from freshlake.refresh.recover import Heartbeat, adopt
+from freshlake.refresh.leasing import leased
+from freshlake.refresh.recover import adopt
 from freshlake.refresh.refused import require_differential
 from freshlake.refresh.situation import BLOWN, PASSING
 from freshlake.refresh.spark_errors import translated
@@ -131,8 +133,6 @@ class Tables:
         return graph(self.engine.catalog)
 
     def _warn(self, target: TableName, definition: Definition) -> None:
-        import re
-
         if definition.reference is None and re.search(r"\bselect\s+(distinct\s+)?(\w+\.)?\*", definition.text, re.I):
             _log.warning("%s selects *: a new column in a source rebuilds the table", target.short)
 
@@ -226,43 +226,40 @@ class Tables:
         reason: str,
     ) -> StreamTable:
         engine = self.engine
-        lease = engine.catalog.acquire_lease(table.id, engine.settings.lease_seconds)
-        try:
-            with Heartbeat(engine.catalog, lease, engine.settings.lease_seconds):
-                current = adopt(engine, engine.catalog.get_by_id(table.id), lease)
-                refresh = engine.catalog.begin_refresh(lease)
-                sources = {e.source_key: engine.source(e) for e in edges}
-                spans = commit.spans(replace(current, frontier=None), sources, engine.heads(edges, moment.pins))
-                decision = Decision(Action.REINITIALIZE, reason, None, {"sources": {}})
-                work = commit.Work(
-                    engine,
-                    current,
-                    lease,
+        decision = Decision(Action.REINITIALIZE, reason, None, {"sources": {}})
+        with leased(engine, [table.id]) as leases:
+            lease = leases[table.id]
+            current = adopt(engine, engine.catalog.get_by_id(table.id), lease)
+            refresh = engine.catalog.begin_refresh(lease)
+            sources = {e.source_key: engine.source(e) for e in edges}
+            spans = commit.spans(replace(current, frontier=None), sources, engine.heads(edges, moment.pins))
+            work = commit.Work(
+                engine,
+                current,
+                lease,
+                refresh.refresh_id,
+                decision,
+                spans,
+                compiled,
+                definition,
+                engine.reached,
+                changes,
+                edges,
+                Terms(moment.at),
+            )
+            try:
+                with translated():
+                    work.perform()
+            except FreshlakeError as error:
+                engine.catalog.fail_refresh(
                     refresh.refresh_id,
-                    decision,
-                    spans,
-                    compiled,
-                    definition,
-                    engine.reached,
-                    changes,
-                    edges,
-                    Terms(moment.at),
+                    error,
+                    max_consecutive_errors=engine.settings.max_consecutive_errors,
+                    action=decision.action,
+                    fallback_reason=decision.reason,
+                    counted=False,
                 )
-                try:
-                    with translated():
-                        work.perform()
-                except FreshlakeError as error:
-                    engine.catalog.fail_refresh(
-                        refresh.refresh_id,
-                        error,
-                        max_consecutive_errors=engine.settings.max_consecutive_errors,
-                        action=decision.action,
-                        fallback_reason=decision.reason,
-                        counted=False,
-                    )
-                    raise
-        finally:
-            engine.catalog.release_lease(lease)
+                raise
         engine.forget(table)
         engine.ddl += 1
         after = engine.catalog.get_by_id(table.id)
@@ -309,11 +306,8 @@ class Tables:
             )
         for reader in readers:
             self.drop(str(reader.full_name), if_exists=True, cascade=True)
-        lease = self.engine.catalog.acquire_lease(table.id, self.engine.settings.lease_seconds)
-        try:
+        with leased(self.engine, [table.id]):
             self._remove(table)
-        finally:
-            self.engine.catalog.release_lease(lease)
 
     def _remove(self, table: StreamTable) -> None:
         self.engine.catalog.delete(table.id)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
+from freshlake.catalog.idle import Standing
 from freshlake.catalog.records import StreamTable
 from freshlake.catalog.store import Catalog
 from freshlake.errors import NotFound, SourceDropped, SourceHistoryLost, StorageMissing, StreamTableNotPopulated
@@ -152,7 +153,7 @@ def _renamed(change: Relation, columns: Sequence[str]) -> Relation:
     return Relation(StructType(fields), arrow, frame, change.rows, change.insert_only)
 
 
-def position_of(table: StreamTable, generation: int, version: int) -> Position:
+def position_of(table: StreamTable | Standing, generation: int, version: int) -> Position:
     """A version of one generation; another generation is another table."""
     return Position(f"{table.source_key}:{generation}", version, "")
 
