@@ -20,6 +20,7 @@ from freshlake.refresh import choose
 from freshlake.refresh.result import FoldResult, RefreshResult, Verification
 from freshlake.service import rounds
 from freshlake.service.choices import Choice, PastChoice
+from freshlake.service.pool import JobStatus, WorkerPool
 from freshlake.service.report import Finding, RefreshRecord, SourceInfo, StreamTableStatus, TreeLine, Validation
 from freshlake.statements import parse
 from freshlake.storage import policy
@@ -44,6 +45,8 @@ RECORDS = (
     TreeLine,
     Choice,
     PastChoice,
+    WorkerPool,
+    JobStatus,
 )
 WORDS = (
     *("stream table", "source", "change", "weight", "delta", "frontier", "base", "log", "fold", "refresh", "program"),

@@ -45,8 +45,8 @@ class Batches:
     alerts: Alerts
     idleness: Idleness
     workers: Workers
-    ended: Callable[[], None]
-    """Told when a unit has ended."""
+    free: Callable[[], None]
+    """Told when a unit has ended and no other waits: a table may be due that was not looked at since."""
     told: Callable[[RefreshResult], None] = lambda result: None
     """Told every result."""
     stopping: threading.Event = field(default_factory=threading.Event)
@@ -100,7 +100,8 @@ class Batches:
                 for after in batch.waiting.values():
                     after.discard(number)
             self._ask(batch)
-            self.ended()
+            if not self.workers.load[1]:
+                self.free()
 
     def _use_own_pool(self) -> None:
         """Jobs of this worker share the cores with those of others by Spark's FAIR scheduler, where it is on."""

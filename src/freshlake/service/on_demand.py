@@ -12,20 +12,21 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from freshlake.catalog.enums import RefreshMode, Status
+from freshlake.catalog.enums import RefreshMode, RefreshStatus, Status
 from freshlake.catalog.records import StreamTable
 from freshlake.errors import FreshlakeError
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.roots import from_json
 from freshlake.refresh.situation import BLOWN
 from freshlake.schedule.expression import Calculated, Every, parse_schedule
+from freshlake.schedule.hindrance import RUNNING
 from freshlake.schedule.state import Tier
 from freshlake.schedule.tiers import Declared, tier_of, with_reads
 from freshlake.service.rounds import Rounds
 from freshlake.service.scheduler import Scheduler
 
 _log = logging.getLogger("freshlake")
-_POLL_SECONDS = 0.02
+_POLL_SECONDS = 0.05
 _FLUSH_SECONDS = 10.0
 
 
@@ -46,8 +47,7 @@ class OnDemand:
         if not self._is_on_demand(table) or not self._is_due(table) or not self._has_moved(table):
             return table
         asked = self.engine.catalog.want(table.id)
-        self._have_refreshed(table)
-        return self._awaited(table, asked)
+        return self._awaited(table, asked, self._begun(table))
 
     def close(self) -> None:
         """Write down what was read, and wait for refreshes that reads began."""
@@ -112,16 +112,19 @@ class OnDemand:
 
     # Refreshing ------------------------------------------------------------------------------------------------------
 
-    def _have_refreshed(self, table: StreamTable) -> None:
-        """By this process's scheduler, by a daemon, or, where there is none, by this process."""
+    def _begun(self, table: StreamTable) -> threading.Thread | None:
+        """Have it refreshed by this process's scheduler, by a daemon, or, where there is none, by a thread."""
         if self.scheduler.is_running and self.engine.settings.enabled:
             self.scheduler.wake()
-        elif not self.engine.catalog.live_daemons():
-            with self._lock:
-                if table.id not in self._refreshing:
-                    thread = threading.Thread(target=self._refresh, args=(table,), name="freshlake-read", daemon=True)
-                    self._refreshing[table.id] = thread
-                    thread.start()
+            return None
+        if self.engine.catalog.live_daemons():
+            return None
+        with self._lock:
+            if table.id not in self._refreshing:
+                thread = threading.Thread(target=self._refresh, args=(table,), name="freshlake-read", daemon=True)
+                self._refreshing[table.id] = thread
+                thread.start()
+            return self._refreshing[table.id]
 
     def _refresh(self, table: StreamTable) -> None:
         try:
@@ -132,25 +135,33 @@ class OnDemand:
             with self._lock:
                 del self._refreshing[table.id]
 
-    def _awaited(self, before: StreamTable, asked: datetime) -> StreamTable:
+    def _awaited(self, before: StreamTable, asked: datetime, thread: threading.Thread | None) -> StreamTable:
         seconds = self.engine.settings.lazy_refresh_timeout
         until = time.monotonic() + seconds
         while True:
+            # looked at before the table itself, which may be refreshed in between
+            is_late = time.monotonic() >= until
+            why = self._failure(before, asked) if thread is None else _ended(thread)
             table = self.engine.catalog.get_by_id(before.id)
             published = (table.published_generation, table.published_version) == (table.generation, table.version)
             if table.data_timestamp is not None and table.data_timestamp >= asked and published:
                 return table
-            if _has_failed(before, table) or time.monotonic() >= until:
-                why = (
-                    "its refresh failed"
-                    if _has_failed(before, table)
-                    else f"its refresh takes longer than {seconds:g} s"
-                )
+            if why is not None or is_late:
+                why = why or f"its refresh takes longer than {seconds:g} s"
                 _log.warning("%s is read as of %s: %s", table.full_name.short, table.data_timestamp, why)
                 return table
             time.sleep(_POLL_SECONDS)
 
+    def _failure(self, table: StreamTable, asked: datetime) -> str | None:
+        """Why waiting for a daemon has no sense any more."""
+        newest = next(iter(self.engine.catalog.history(table.id, 1)), None)
+        if newest is None or newest.start_time < asked:
+            return None
+        if newest.status is RefreshStatus.FAILED:
+            return f"its refresh failed: {newest.error_code}"
+        held_back = newest.status is RefreshStatus.SKIPPED and newest.fallback_reason != RUNNING
+        return f"its refresh was skipped: {newest.fallback_reason}" if held_back else None
 
-def _has_failed(before: StreamTable, table: StreamTable) -> bool:
-    counted = table.consecutive_errors > before.consecutive_errors or table.retries > before.retries
-    return counted or table.shown_status not in (Status.ACTIVE, Status.INITIALIZING)
+
+def _ended(thread: threading.Thread) -> str | None:
+    return None if thread.is_alive() else "its refresh failed"
