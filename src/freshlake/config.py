@@ -118,6 +118,19 @@ class Settings(BaseSettings):
     reader_min_age_seconds: Annotated[
         int, Field(ge=0, le=604_800, description="Files younger than this are kept for running readers.")
     ] = 3_600
+    audit_interval_seconds: Annotated[
+        int,
+        Field(ge=0, le=2_592_000, description="How often a scheduler audits a stream table, one at a time; 0 = never."),
+    ] = 3_600
+    audit_max_rows: Annotated[
+        int,
+        Field(
+            ge=1_000, le=1_000_000_000, description="Rows up to which an audit compares everything; beyond, some keys."
+        ),
+    ] = 1_000_000
+    audit_repair: Annotated[
+        bool, Field(description="Whether what an audit finds wrong is put right at once; if not, a person decides.")
+    ] = True
     alert_webhooks: Annotated[
         str,
         AfterValidator(_addresses),
@@ -142,6 +155,11 @@ class Settings(BaseSettings):
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], Field(description="Least severe message that is logged.")
     ] = "info"
+
+    @property
+    def silent_daemon_seconds(self) -> float:
+        """How long a daemon may be silent before others take it for dead: as long as it keeps a table, or ten ticks."""
+        return max(self.lease_seconds, self.scheduler_interval_ms / 100)
 
     @classmethod
     def settings_customise_sources(

@@ -20,13 +20,15 @@ from freshlake.compiler.explain import Explanation
 from freshlake.config import Settings, addresses
 from freshlake.errors import InvalidArgument, NotFound
 from freshlake.refresh.definition import Builder
-from freshlake.refresh.engine import Engine, Pins
-from freshlake.refresh.folding import fold, fold_if_due
+from freshlake.refresh.engine import Engine
+from freshlake.refresh.folding import fold
 from freshlake.refresh.layout import Layout
 from freshlake.refresh.result import FoldResult, RefreshResult, Verification
-from freshlake.refresh.verify import verify
+from freshlake.refresh.vacuuming import vacuum
 from freshlake.service import statements
 from freshlake.service.announce import Announcer
+from freshlake.service.auditing import Auditing
+from freshlake.service.audits import AuditRecord, Audits
 from freshlake.service.choices import Choice, PastChoice, next_choice, past_choices
 from freshlake.service.health import Health
 from freshlake.service.immediate import Immediate
@@ -36,16 +38,9 @@ from freshlake.service.options import NAMES, refuse_later
 from freshlake.service.pool import JobStatus, WorkerPool, job_statuses, worker_pools
 from freshlake.service.quiet import quietly
 from freshlake.service.reading import Reading
-from freshlake.service.report import (
-    Finding,
-    RefreshRecord,
-    Report,
-    SourceInfo,
-    StreamTableStatus,
-    TreeLine,
-    Validation,
-)
+from freshlake.service.report import Finding, RefreshRecord, Report, SourceInfo, StreamTableStatus, TreeLine, Validation
 from freshlake.service.rounds import Rounds
+from freshlake.service.sampler import Sampler
 from freshlake.service.scheduler import Scheduler
 from freshlake.service.snapshots import Snapshot, Snapshots
 from freshlake.service.sql import Sql
@@ -100,7 +95,9 @@ class Freshlake:
         self._rounds = Rounds(engine, self._names, self._announcer)
         self._tables = Tables(engine, self._names, self._rounds, self._announcer)
         self._immediate = Immediate(engine, self._rounds, self._alerts)
-        self._scheduler = Scheduler(engine, self._rounds, self._alerts)
+        auditing = Auditing(engine, self._rounds, self._announcer)
+        self._audits, sampler = Audits(auditing), Sampler(engine, auditing)
+        self._scheduler = Scheduler(engine, self._rounds, self._alerts, sampler)
         self._on_demand = OnDemand(engine, self._rounds, self._scheduler)
         self._reading = Reading(engine, lambda table: self._on_demand.read(self._immediate.caught_up(table)))
         self._snapshots = Snapshots(engine, self._reading, self._name)
@@ -243,15 +240,22 @@ class Freshlake:
     def vacuum(self, name: str) -> int:
         """Delete files of a stream table that no version in use needs; returns how many."""
         with quietly():
-            return self._rounds.vacuum(self._engine.catalog.get(self._name(name)))
+            return vacuum(self._engine, self._engine.catalog.get(self._name(name)))
 
     def verify(self, name: str) -> Verification:
         """Recompute the query at the table's frontier and compare both ways."""
-        table = self._engine.catalog.get(self._name(name))
         with quietly():
-            found = verify(self._engine, table)
-        self._announcer.verified(table, found)
-        return found
+            return self._audits.verify(self._engine.catalog.get(self._name(name)))
+
+    def audit(self, name: str, *, keys: Mapping[str, Sequence[Any]] | None = None) -> AuditRecord:
+        """Verify a stream table and its internal nodes, or some keys; one that differs is quarantined and repaired."""
+        with quietly():
+            return self._audits.audit(self._engine.catalog.get(self._name(name)), keys)
+
+    def repair(self, name: str) -> AuditRecord:
+        """Put the rows of a stream table right that are not those of its query, and end its quarantine."""
+        with quietly():
+            return self._audits.repair(self._engine.catalog.get(self._name(name)))
 
     # Reading ---------------------------------------------------------------------------------------------------------
 
@@ -303,6 +307,10 @@ class Freshlake:
     def history(self, name: str | None = None, limit: int = 20) -> list[RefreshRecord]:
         """Refreshes, newest first."""
         return self._report.history(self._engine.catalog.get(self._name(name)) if name else None, limit)
+
+    def audits(self, name: str | None = None, limit: int = 20) -> list[AuditRecord]:
+        """Audits, newest first."""
+        return self._audits.records(self._engine.catalog.get(self._name(name)) if name else None, limit)
 
     def sources(self, name: str | None = None) -> list[SourceInfo]:
         return self._report.sources(self._engine.catalog.get(self._name(name)) if name else None)
@@ -388,4 +396,4 @@ def _options(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {name: arguments[name] for name in NAMES if name in arguments}
 
 
-__all__ = ["Freshlake", "Pins", "connect", "fold_if_due"]
+__all__ = ["Freshlake", "connect"]

@@ -62,6 +62,8 @@ def lay(fuse: Fuse) -> None:
     fuse.after(Catalog, "insert_stream_table")
     fuse.after(Catalog, "commit_refresh")
     fuse.after(Catalog, "add_fold")
+    fuse.after(Catalog, "begin_quarantine")
+    fuse.after(Catalog, "end_quarantine")
     fuse.after(Catalog, "release_lease")
     fuse.after(Catalog, "delete")
     fuse.after(ChangeLogged, "create")

@@ -107,16 +107,18 @@ class Modelled:
         self.points.append(self.table.load(self.spark, self.rows.plain(weights), certificate(1)))
         self.states.append(Counter(weights))
 
-    def append(self, weights: Weights, *, driver: bool = True) -> Certificate:
+    def append(self, weights: Weights, *, driver: bool = True, epoch: int = 1) -> Certificate:
         state = Counter(self.states[-1])
         state.update(weights)
         assert min(state.values(), default=0) >= 0, "the model would remove a row that is not there"
-        done = self.table.append(self.spark, self.rows.relation(weights, driver=driver), certificate(self.head + 1))
+        rows = self.rows.relation(weights, driver=driver)
+        done = self.table.append(self.spark, rows, certificate(self.head + 1, epoch=epoch))
         self.states.append(+state)
         return done
 
-    def fold(self, upto: int | None = None, form: FoldForm | None = None) -> FoldPoint:
-        self.points.append(self.table.fold(self.spark, self.head if upto is None else upto, self.point, form))
+    def fold(self, upto: int | None = None, form: FoldForm | None = None, epoch: int = 1) -> FoldPoint:
+        until = self.head if upto is None else upto
+        self.points.append(self.table.fold(self.spark, until, self.point, epoch, form))
         return self.point
 
     def check(self, at: int, point: FoldPoint | None = None, **options: Any) -> None:

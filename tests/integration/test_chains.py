@@ -319,7 +319,7 @@ def test_verify_says_so_when_the_state_of_a_source_is_gone(fl: Freshlake, chain:
     fl.sql("INSERT INTO orders VALUES (101, 'north', 1)")
     fl.refresh("per_region")
     fl.fold("per_region")
-    fl._engine.layout.root(fl._engine.catalog.get("default.per_region"), 1).cleanup(3, 3)
+    fl._engine.layout.root(fl._engine.catalog.get("default.per_region"), 1).cleanup(3, 3, epoch=9)
     with pytest.raises(e.SourceHistoryLost, match="large cannot be verified") as caught:
         fl.verify("large")
     assert "refresh" in str(caught.value.hint)

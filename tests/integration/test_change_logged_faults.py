@@ -91,7 +91,7 @@ def test_a_clean_up_at_the_same_time_does_not_disturb_a_writer(
     stage = appending.stage
 
     def cleaning(*arguments: Any) -> appending.Staged:
-        model.table.cleanup(1, folded=1)
+        model.table.cleanup(1, folded=1, epoch=1)
         return stage(*arguments)
 
     monkeypatch.setattr(appending, "stage", cleaning)
@@ -141,11 +141,11 @@ def test_a_fold_that_was_not_recorded_is_found_again(model: Modelled, form: Fold
     model.load({0: 3, 1: 1})
     model.append({2: 1} if form is FoldForm.APPEND else {0: -2, 1: -1, 2: 1})
     before = model.point
-    folded = model.table.fold(model.spark, 2, before, form)
+    folded = model.table.fold(model.spark, 2, before, 1, form)
     model.check(2, before)
-    assert model.table.fold(model.spark, 2, before, form) == folded
+    assert model.table.fold(model.spark, 2, before, 1, form) == folded
     model.append({0: -1, 3: 2})
-    model.points.append(model.table.fold(model.spark, 3, before))
+    model.points.append(model.table.fold(model.spark, 3, before, epoch=1))
     assert model.point.base_version == folded.base_version + 1
     model.check(3)
     model.check(2, before)
@@ -154,8 +154,8 @@ def test_a_fold_that_was_not_recorded_is_found_again(model: Modelled, form: Fold
 def test_folding_again_after_a_rollback_forgets_what_was_rolled_back(model: Modelled) -> None:
     model.load({0: 1, 1: 1})
     model.table.append(model.spark, model.rows.relation({0: -1, 8: 4}), certificate(2, "orphan"))
-    model.table.fold(model.spark, 2, model.point)
-    model.table.rollback(1)
+    model.table.fold(model.spark, 2, model.point, epoch=1)
+    model.table.rollback(1, epoch=1)
     model.check(1)
     model.append({5: 1})
     model.fold()
@@ -169,7 +169,7 @@ def test_two_folds_at_the_same_time_do_not_count_twice(model: Modelled, monkeypa
 
     def overtaken(*arguments: Any) -> None:
         monkeypatch.setattr(folding, "_write", write)
-        model.table.fold(model.spark, 2, model.point)
+        model.table.fold(model.spark, 2, model.point, epoch=1)
         write(*arguments)
 
     monkeypatch.setattr(folding, "_write", overtaken)
@@ -194,7 +194,7 @@ def test_an_orphan_is_rolled_back_once_and_its_version_is_free_again(model: Mode
     model.append({1: 2})
     model.table.append(model.spark, model.rows.relation({0: -1}), certificate(3, "orphan"))
     for _ in range(2):
-        model.table.rollback(2)
+        model.table.rollback(2, epoch=1)
         assert model.table.head() == 2
         assert model.table.last_certificate() == model.table.certificate(2)
     with pytest.raises(StorageMissing):
@@ -207,7 +207,7 @@ def test_an_orphan_is_rolled_back_once_and_its_version_is_free_again(model: Mode
 
 def test_an_orphan_load_is_rolled_back(model: Modelled) -> None:
     model.table.load(model.spark, model.rows.plain({0: 1}), certificate(1, "orphan"))
-    model.table.rollback(0)
+    model.table.rollback(0, epoch=1)
     assert (model.table.head(), model.table.floor(), model.table.last_certificate()) == (0, 0, None)
     model.append({1: 1})
     model.check(1)
@@ -223,10 +223,10 @@ def test_clean_up_drops_only_folded_versions_that_nobody_asked_to_keep(model: Mo
     for row in (1, 2, 3):
         model.append({row: 1})
     model.fold(3)
-    assert model.table.cleanup(keep_after=2, folded=3) == 1
-    assert model.table.cleanup(keep_after=2, folded=3) == 0
+    assert model.table.cleanup(keep_after=2, folded=3, epoch=1) == 1
+    assert model.table.cleanup(keep_after=2, folded=3, epoch=1) == 0
     assert model.table.floor() == 2
-    assert model.table.cleanup(keep_after=9, folded=3) == 1
+    assert model.table.cleanup(keep_after=9, folded=3, epoch=1) == 1
     model.check(3, model.point)
     model.check(4, model.point)
     model.check_changes(3, 4)
@@ -253,7 +253,7 @@ def test_vacuum_keeps_what_fold_points_and_recent_readers_need(model: Modelled) 
     assert model.table.vacuum([], min_age_seconds=3600) == 0
     assert model.table.vacuum([first.base_version, second.base_version], min_age_seconds=0) == 0
     model.check_rows(held, model.states[1])
-    assert model.table.cleanup(keep_after=3, folded=3) == 2
+    assert model.table.cleanup(keep_after=3, folded=3, epoch=1) == 2
     assert model.table.vacuum([second.base_version], min_age_seconds=0) > 0
     model.check(2, second)
     model.check(3, third)

@@ -87,7 +87,7 @@ def test_only_one_worker_holds_a_lease(catalog: Catalog, table: StreamTable, clo
 def test_every_acquire_raises_the_epoch(catalog: Catalog, table: StreamTable) -> None:
     for epoch in (1, 2, 3):
         lease = catalog.acquire_lease(table.id, 60)
-        assert lease.epoch == epoch
+        assert (lease.epoch, lease.taken_from) == (epoch, None)
         catalog.release_lease(lease)
         assert catalog.lease(table.id) is None
 
@@ -114,9 +114,10 @@ def test_a_lease_that_ran_out_is_taken_over_and_its_worker_is_fenced(
     refresh = catalog.begin_refresh(old)
     clock.advance(60)
     taken = catalog.acquire_lease(table.id, 60, owner="somebody")
-    assert taken.epoch == 2
+    assert (taken.epoch, taken.taken_from) == (2, old.owner)
     for attempt in (
         lambda: catalog.heartbeat_lease(old, 60),
+        lambda: catalog.publish([old]),
         lambda: catalog.begin_refresh(old),
         lambda: catalog.commit_refresh(table.id, old.epoch, commit(refresh.refresh_id)),
         lambda: catalog.add_fold(table.id, old.epoch, generation=0, folded_version=0, base_version=1),
@@ -314,8 +315,19 @@ def test_no_data_waits_for_a_running_refresh(catalog: Catalog, table: StreamTabl
     with pytest.raises(RefreshInProgress):
         catalog.record_no_data(table, frontier={}, data_timestamp=NOW)
     assert catalog.record_no_data(table, frontier={"a": 1}, data_timestamp=NOW, epoch=lease.epoch) is not None
-    clock.advance(60)
+    catalog.release_lease(lease)
     assert catalog.record_no_data(catalog.get("revenue"), frontier={}, data_timestamp=NOW) is not None
+
+
+def test_no_data_is_not_recorded_over_a_lease_that_was_not_given_back(
+    catalog: Catalog, table: StreamTable, clock: ManualClock
+) -> None:
+    """Its holder may only be late: whoever takes the lease shuts it out first."""
+    lease = catalog.acquire_lease(table.id, 60)
+    clock.advance(60)
+    assert catalog.record_no_data(table, frontier={}, data_timestamp=NOW) is None
+    assert catalog.lease(table.id) == lease
+    assert catalog.get("revenue") == table
 
 
 def test_no_data_of_a_dropped_table_is_not_found(catalog: Catalog, table: StreamTable) -> None:
@@ -384,6 +396,19 @@ def test_a_worker_that_lost_its_lease_does_not_count_as_a_failure(
     assert catalog.history(table.id)[0].status is RefreshStatus.FAILED
 
 
+def test_a_refresh_that_another_one_finished_stays_completed(
+    catalog: Catalog, table: StreamTable, clock: ManualClock
+) -> None:
+    """It was in the log when its worker was stopped; whoever took over recorded it, and the worker fails afterwards."""
+    refresh = catalog.begin_refresh(catalog.acquire_lease(table.id, 60))
+    clock.advance(61)
+    lease = catalog.acquire_lease(table.id, 60)
+    catalog.commit_refresh(table.id, lease.epoch, commit(refresh.refresh_id))
+    catalog.fail_refresh(refresh.refresh_id, LeaseLost("x"), max_consecutive_errors=1)
+    (row,) = catalog.history(table.id)
+    assert (row.status, row.version, row.error_code) == (RefreshStatus.COMPLETED, 1, None)
+
+
 def test_skipped_refreshes_are_recorded_with_their_reason(catalog: Catalog, table: StreamTable) -> None:
     skipped = catalog.skip_refresh(table.id, "still running")
     assert catalog.history(table.id) == (skipped,)
@@ -400,7 +425,9 @@ def test_ending_an_unknown_refresh_is_a_defect(catalog: Catalog) -> None:
 # interrupted
 
 
-def test_refreshes_of_dead_workers_become_failed_and_their_leases_free(catalog: Catalog, clock: ManualClock) -> None:
+def test_refreshes_of_dead_workers_become_failed_and_their_leases_wait_for_the_next(
+    catalog: Catalog, clock: ManualClock
+) -> None:
     running = {}
     for name, owner, seconds in (("live", None, 600), ("late", None, 30), ("dead", dead_owner(), 600)):
         lease = catalog.acquire_lease(added(catalog, name).id, seconds, owner=owner)
@@ -421,8 +448,10 @@ def test_refreshes_of_dead_workers_become_failed_and_their_leases_free(catalog: 
         assert (row.error_message or "").startswith("interrupted")
         assert catalog.get_by_id(row.stream_table_id).consecutive_errors == 0
     assert catalog.find_refresh(running["live"].refresh_id) == running["live"]
-    assert catalog.lease(running["dead"].stream_table_id) is None
     assert catalog.lease(overtaken.stream_table_id) == taken
+    left = catalog.lease(running["dead"].stream_table_id)
+    assert left is not None
+    assert catalog.acquire_lease(left.stream_table_id, 60).taken_from == left.owner
     assert catalog.fail_interrupted() == ()
 
 

@@ -28,6 +28,7 @@ from freshlake.errors import (
     CatalogError,
     InternalError,
     InvalidArgument,
+    LeaseLost,
     NotFound,
 )
 from tests.unit.catalog_cases import added, committed, frontier, new, reads, reads_stream_table
@@ -249,9 +250,21 @@ def test_published_versions_move_together(catalog: Catalog) -> None:
     first = committed(catalog, added(catalog, "a"), 3, NOW, publish=False)
     second = committed(catalog, added(catalog, "b"), 5, NOW, generation=2, publish=False)
     assert (first.published_version, second.published_version) == (-1, -1)
-    catalog.publish([first.id, second.id])
+    held = [catalog.acquire_lease(table.id, 60) for table in (first, second)]
+    catalog.publish(held)
     assert catalog.get("a").published_version == 3
     assert (catalog.get("b").published_generation, catalog.get("b").published_version) == (2, 5)
+
+
+def test_nothing_is_published_when_one_lease_is_lost(catalog: Catalog) -> None:
+    first = committed(catalog, added(catalog, "a"), 3, NOW, publish=False)
+    second = committed(catalog, added(catalog, "b"), 5, NOW, publish=False)
+    held = [catalog.acquire_lease(table.id, 60) for table in (first, second)]
+    catalog.release_lease(held[1])
+    catalog.acquire_lease(second.id, 60)
+    with pytest.raises(LeaseLost, match="b was lost"):
+        catalog.publish(held)
+    assert [catalog.get(name).published_version for name in ("a", "b")] == [-1, -1]
 
 
 def test_a_transaction_keeps_all_or_nothing(catalog: Catalog) -> None:

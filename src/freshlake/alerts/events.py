@@ -27,7 +27,9 @@ class Event(StrEnum):
     FULL_REFUSED = "full_refused"
     COMMITTED_BUT_NOT_MAINTAINED = "committed_but_not_maintained"
     VERIFICATION_FAILED = "verification_failed"
+    QUARANTINED = "quarantined"
     REPAIRED = "repaired"
+    REPAIR_FAILED = "repair_failed"
     DAEMON_TOOK_OVER = "daemon_took_over"
 
     @classmethod
@@ -50,6 +52,11 @@ class Description:
 _ERROR = {"error_code": "code of the error", "error": "its message"}
 _ROWS = {"rows_inserted": "rows that were added", "rows_deleted": "rows that were removed"}
 _REFRESH = {"refresh_id": "id in the history"}
+_AUDIT = {"audit_id": "id of the audit"}
+_DIFFERENCE = {
+    "missing": "rows that the query has and the table has not",
+    "unexpected": "rows that the table has and the query has not",
+}
 
 EVENTS: Mapping[Event, Description] = {
     Event.STALE_DATA: Description(
@@ -86,8 +93,8 @@ EVENTS: Mapping[Event, Description] = {
     ),
     Event.RESUMED: Description(
         logging.INFO,
-        "a table that was suspended or in ERROR is ACTIVE again",
-        {"previous_status": "SUSPENDED or ERROR", "by": "`request`, or `refresh` for one that succeeded"},
+        "a table that was suspended, in ERROR or in quarantine is ACTIVE again",
+        {"previous_status": "SUSPENDED, ERROR or QUARANTINED", "by": "`request`, or `refresh` for one that succeeded"},
     ),
     Event.REFRESH_COMPLETED: Description(
         logging.INFO,
@@ -147,20 +154,36 @@ EVENTS: Mapping[Event, Description] = {
     Event.VERIFICATION_FAILED: Description(
         logging.ERROR,
         "the stored rows are not those of the query",
-        {
-            "missing": "rows that the query has and the table has not",
-            "unexpected": "rows that the table has and the query has not",
-            "compared_rows": "rows of the table",
-        },
+        {**_DIFFERENCE, "compared_rows": "rows of the table"},
+    ),
+    Event.QUARANTINED: Description(
+        logging.ERROR,
+        "an audit found that the stored rows are not those of the query: the table is not refreshed, its readers wait",
+        {**_AUDIT, **_DIFFERENCE, "readers": "stream tables that wait"},
     ),
     Event.REPAIRED: Description(
         logging.WARNING,
-        "rows that verification had found wrong were put right",
-        {**_REFRESH, **_ROWS},
+        "rows that an audit had found wrong were put right, and the quarantine has ended",
+        {
+            **_AUDIT,
+            "refresh_id": "id of the repair in the history; null if nothing was left to put right",
+            **_ROWS,
+            "rebuilt_readers": "stream tables that did not take over the wrong rows and are rebuilt next",
+        },
+    ),
+    Event.REPAIR_FAILED: Description(
+        logging.ERROR,
+        "rows that an audit found wrong could not be put right: the table stays in quarantine until a person decides",
+        {**_AUDIT, "reason": "why not"},
     ),
     Event.DAEMON_TOOK_OVER: Description(
         logging.WARNING,
-        "a daemon went on with the work of another one that is gone; about no table",
-        {"owner": "the one that goes on", "previous_owner": "the one that is gone"},
+        "a daemon goes on with the work of another one, which died or was silent for too long; about no table",
+        {
+            "owner": "the one that goes on",
+            "previous_owner": "the one that is gone",
+            "last_heard_of": "when it was last awake",
+            "tables": "what it was working on, perhaps nothing",
+        },
     ),
 }

@@ -2,6 +2,7 @@
 
 from freshlake.catalog.enums import (
     Action,
+    AuditOutcome,
     DefinitionKind,
     FoldPolicy,
     RefreshMode,
@@ -15,11 +16,13 @@ from freshlake.catalog.names import DEFAULT_SCHEMA, TableName
 from freshlake.catalog.owner import Owner
 from freshlake.catalog.records import (
     AlertRecord,
+    Audit,
     Commit,
     Consumer,
     Dependency,
     Fold,
     Lease,
+    NewAudit,
     NewStreamTable,
     NodeState,
     Refresh,
@@ -36,6 +39,8 @@ __all__ = [
     "DEFAULT_SCHEMA",
     "Action",
     "AlertRecord",
+    "Audit",
+    "AuditOutcome",
     "Catalog",
     "Commit",
     "Consumer",
@@ -44,6 +49,7 @@ __all__ = [
     "Fold",
     "FoldPolicy",
     "Lease",
+    "NewAudit",
     "NewStreamTable",
     "NodeState",
     "Owner",

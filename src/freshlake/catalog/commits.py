@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -20,9 +21,9 @@ from freshlake.catalog.history import (
     new_refresh_id,
     require_row,
 )
-from freshlake.catalog.leases import check_epoch, check_unheld, free
+from freshlake.catalog.leases import check_epoch, check_unheld
 from freshlake.catalog.points import put_point
-from freshlake.catalog.records import Commit, Fold, Json, Refresh, StreamTable
+from freshlake.catalog.records import Commit, Fold, Json, Lease, Refresh, StreamTable
 from freshlake.catalog.stream_tables import change, require
 from freshlake.catalog.tables import leases, stream_tables
 from freshlake.errors import FreshlakeError, InvariantViolated, NotFound
@@ -62,6 +63,22 @@ class Commits(Database):
             self._complete(connection, stream_table_id, epoch, commit, now)
             return after
 
+    def publish(self, held: Iterable[Lease]) -> None:
+        """Let readers see the committed versions of these tables, all at the same moment; raises LeaseLost."""
+        epochs = {lease.stream_table_id: lease.epoch for lease in held}
+        with self._write() as connection:
+            for stream_table_id, epoch in epochs.items():
+                check_epoch(connection, stream_table_id, epoch)
+            connection.execute(
+                update(stream_tables)
+                .where(stream_tables.c.id.in_(epochs))
+                .values(
+                    published_generation=stream_tables.c.generation,
+                    published_version=stream_tables.c.version,
+                    updated_at=self._clock.now(),
+                )
+            )
+
     def record_no_data(
         self,
         seen: StreamTable,
@@ -76,13 +93,13 @@ class Commits(Database):
     ) -> Refresh | None:
         """Record that nothing changed since `seen` was read, in one short transaction that needs no lease.
 
-        Returns None when the table moved in the meantime: look again. Raises RefreshInProgress while another worker
-        holds the lease; with `epoch` the caller's own lease is checked instead.
+        Returns None when the table moved in the meantime, or when its last worker did not give the lease back: take it
+        and look again. Raises RefreshInProgress while another worker holds the lease; with `epoch` the caller's own
+        lease is checked instead.
         """
         now = self._clock.now()
         with self._write() as connection:
-            _check_nobody_else(connection, seen, epoch, now)
-            if not _is_as_seen(connection, seen):
+            if _is_left(connection, seen, epoch, now) or not _is_as_seen(connection, seen):
                 return None
             connection.execute(
                 update(stream_tables)
@@ -140,9 +157,11 @@ class Commits(Database):
         now = self._clock.now()
         with self._write() as connection:
             row = require_row(connection, refresh_id)
+            table = require(connection, row.stream_table_id)
+            if row.status is RefreshStatus.COMPLETED:
+                return table  # it is in the log, and whoever took the table over has recorded it
             why = {"action": action, "fallback_reason": fallback_reason, "decision": decision}
             end_row(connection, row, now, **failure(error), **why)
-            table = require(connection, row.stream_table_id)
             if not counted or not _held_under(connection, row):
                 return table
             if retry and not fatal and table.retries < MAX_RETRIES:
@@ -224,13 +243,12 @@ def _check_forward(before: StreamTable, commit: Commit) -> None:
         )
 
 
-def _check_nobody_else(connection: Connection, seen: StreamTable, epoch: int | None, now: datetime) -> None:
+def _is_left(connection: Connection, seen: StreamTable, epoch: int | None, now: datetime) -> bool:
     if epoch is not None:
         check_epoch(connection, seen.id, epoch)
-        return
-    left = check_unheld(connection, seen, now)
-    if left is not None and left["owner"] is not None:
-        free(connection, seen.id, left["epoch"])  # its owner died
+        return False
+    last = check_unheld(connection, seen, now)
+    return last is not None and last["owner"] is not None
 
 
 def _is_as_seen(connection: Connection, seen: StreamTable) -> bool:

@@ -57,9 +57,12 @@ class Daemons(Database):
             )
         return daemon
 
-    def beat_daemon(self, tick_at: datetime, **facts: Any) -> None:
-        """This process is awake and has looked at its tables; `facts` are further columns that have changed."""
-        self._change(heartbeat_at=self._clock.now(), last_tick_at=tick_at, **facts)
+    def beat_daemon(self, tick_at: datetime, **facts: Any) -> bool:
+        """This process is awake and has looked at its tables; `facts` are further columns that have changed.
+
+        False when others took it for dead and forgot it.
+        """
+        return self._change(heartbeat_at=self._clock.now(), last_tick_at=tick_at, **facts) > 0
 
     def end_daemon(self, jobs: Sequence[Json] = ()) -> None:
         """This process stops."""
@@ -75,6 +78,17 @@ class Daemons(Database):
         now = self._clock.now()
         return tuple(d for d in self.daemons() if is_awake(d, now, silent_seconds))
 
+    def forget_gone_daemons(self, silent_seconds: float) -> tuple[Daemon, ...]:
+        """Those that are gone without a word: dead, or silent for so long. Of several callers one is told of each."""
+        now = self._clock.now()
+        others = [d for d in self.daemons() if d.ended_at is None and d.owner != self.owner]
+        suspects = [d for d in others if not is_awake(d, now, silent_seconds)]
+        if not suspects:
+            return ()
+        with self._write() as connection:
+            as_seen = ((d, (daemons.c.owner == d.owner) & (daemons.c.heartbeat_at == d.heartbeat_at)) for d in suspects)
+            return tuple(d for d, same in as_seen if connection.execute(delete(daemons).where(same)).rowcount)
+
     def loads(self) -> tuple[Load, ...]:
         """What live daemons run: of this lake, and of all others whose catalogs are in the same database."""
         now = self._clock.now()
@@ -83,9 +97,10 @@ class Daemons(Database):
             tables = {"": daemons} | {schema: _daemons_in(schema) for schema in others}
             return tuple(load for lake, table in tables.items() for load in _loads(connection, lake, table, now))
 
-    def _change(self, **values: Any) -> None:
+    def _change(self, **values: Any) -> int:
         with self._write() as connection:
-            connection.execute(update(daemons).where(daemons.c.owner == self.owner).values(**values))
+            changed = connection.execute(update(daemons).where(daemons.c.owner == self.owner).values(**values))
+            return changed.rowcount
 
 
 def is_awake(daemon: Daemon, now: datetime, silent_seconds: float | None = None) -> bool:

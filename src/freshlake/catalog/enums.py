@@ -22,12 +22,16 @@ class RefreshMode(StrEnum):
 
 
 class Status(StrEnum):
-    """The state of a stream table; only ACTIVE ones are refreshed on schedule."""
+    """The state of a stream table; only ACTIVE ones are refreshed on schedule.
+
+    QUARANTINED is shown instead of the others, which come back after it, and is never stored.
+    """
 
     INITIALIZING = "INITIALIZING"
     ACTIVE = "ACTIVE"
     SUSPENDED = "SUSPENDED"
     ERROR = "ERROR"
+    QUARANTINED = "QUARANTINED"
 
 
 class Action(StrEnum):
@@ -37,6 +41,7 @@ class Action(StrEnum):
     DIFFERENTIAL = "DIFFERENTIAL"
     FULL = "FULL"
     REINITIALIZE = "REINITIALIZE"
+    REPAIR = "REPAIR"
     SKIPPED = "SKIPPED"
 
 
@@ -47,6 +52,16 @@ class RefreshStatus(StrEnum):
     COMPLETED = "COMPLETED"
     FAILED = "FAILED"
     SKIPPED = "SKIPPED"
+
+
+class AuditOutcome(StrEnum):
+    """How an audit ended. A MISMATCH that was put right is REPAIRED; one that could not be is UNREPAIRED."""
+
+    EQUAL = "EQUAL"
+    NOT_VERIFIED = "NOT_VERIFIED"
+    MISMATCH = "MISMATCH"
+    REPAIRED = "REPAIRED"
+    UNREPAIRED = "UNREPAIRED"
 
 
 class FoldPolicy(StrEnum):

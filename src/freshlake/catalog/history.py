@@ -11,7 +11,7 @@ from sqlalchemy import Connection, func, insert, select, update
 
 from freshlake.catalog.database import Database
 from freshlake.catalog.enums import Action, RefreshStatus
-from freshlake.catalog.leases import check_epoch, free, is_live
+from freshlake.catalog.leases import check_epoch, is_live
 from freshlake.catalog.records import Json, Lease, Refresh
 from freshlake.catalog.rows import fetch, fetch_one
 from freshlake.catalog.stream_tables import require
@@ -58,9 +58,10 @@ class History(Database):
             )
 
     def fail_interrupted(self, stream_table_id: int | None = None) -> tuple[Refresh, ...]:
-        """Mark RUNNING refreshes FAILED whose worker is gone, and free their leases.
+        """Mark RUNNING refreshes FAILED whose worker is gone.
 
-        Finish what such a worker had committed to the lake first: this only tidies the history.
+        Finish what such a worker had committed to the lake first: this only tidies the history. The lease stays until
+        somebody takes it over.
         """
         error = RefreshFailed("interrupted: the process that ran this refresh ended before it was finished")
         now = self._clock.now()
@@ -68,8 +69,6 @@ class History(Database):
             gone = [row for row in _running(connection, stream_table_id) if not _is_worked_on(connection, row, now)]
             for row in gone:
                 end_row(connection, row, now, **failure(error))
-                if row.epoch is not None:
-                    free(connection, row.stream_table_id, row.epoch)
             return tuple(require_row(connection, row.refresh_id) for row in gone)
 
     def history(self, stream_table_id: int | None = None, limit: int | None = 20) -> tuple[Refresh, ...]:
@@ -143,10 +142,10 @@ def end_row(connection: Connection, row: Refresh, now: datetime, **values: Any) 
 
 def failure(error: FreshlakeError) -> dict[str, Any]:
     """The columns that say that and why a refresh failed."""
-    return {"status": RefreshStatus.FAILED, "error_code": error.code, "error_message": _storable(str(error))}
+    return {"status": RefreshStatus.FAILED, "error_code": error.code, "error_message": storable(str(error))}
 
 
-def _storable(message: str) -> str:
+def storable(message: str) -> str:
     """PostgreSQL's text cannot hold the character zero, which a message may quote from data."""
     return message.replace("\0", "\\0")
 

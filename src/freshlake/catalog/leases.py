@@ -23,7 +23,8 @@ class Leases(Database):
     def acquire_lease(self, stream_table_id: int, seconds: float, *, owner: str | None = None) -> Lease:
         """Take the lease under a new epoch; raises RefreshInProgress while another worker holds it.
 
-        A lease that ran out, or whose process ended on this machine, is taken over at once.
+        A lease that ran out, or whose process ended on this machine, is taken over at once: `taken_from` says so, and
+        that its last holder has to be shut out before anything is written.
         """
         now = self._clock.now()
         with self._write() as connection:
@@ -35,6 +36,7 @@ class Leases(Database):
                 acquired_at=now,
                 heartbeat_at=now,
                 expires_at=now + timedelta(seconds=seconds),
+                taken_from=held["owner"] if held is not None else None,
             )
             _store(connection, lease)
             return lease
@@ -49,9 +51,13 @@ class Leases(Database):
             return kept
 
     def release_lease(self, lease: Lease) -> None:
-        """Give the lease back; nothing happens when it was already lost."""
+        """Give the lease back; nothing happens when it was already lost.
+
+        Only its holder may do so: a lease that nobody gave back tells the next holder that somebody may be late.
+        """
+        mine = (leases.c.stream_table_id == lease.stream_table_id) & (leases.c.epoch == lease.epoch)
         with self._write() as connection:
-            free(connection, lease.stream_table_id, lease.epoch)
+            connection.execute(update(leases).where(mine).values(owner=None))
 
     def lease(self, stream_table_id: int) -> Lease | None:
         """The lease of a stream table as it is recorded, run out or not; None when nobody holds it."""
@@ -86,12 +92,6 @@ def check_epoch(connection: Connection, stream_table_id: int, epoch: int) -> Non
         name = require(connection, stream_table_id).full_name.short
         taken = f"{describe(held['owner'])} holds it now" if held is not None and held["owner"] else "nobody holds it"
         raise LeaseLost(f"the lease on stream table {name} was lost", detail=taken)
-
-
-def free(connection: Connection, stream_table_id: int, epoch: int) -> None:
-    """Give a lease back inside a transaction, if it is still held under this epoch."""
-    mine = (leases.c.stream_table_id == stream_table_id) & (leases.c.epoch == epoch)
-    connection.execute(update(leases).where(mine).values(owner=None))
 
 
 def _row(connection: Connection, stream_table_id: int) -> RowMapping | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from freshlake.catalog.enums import (
     Action,
+    AuditOutcome,
     DefinitionKind,
     FoldPolicy,
     RefreshMode,
@@ -124,10 +125,21 @@ class StreamTable:
     max_full_rows: int | None
     retries: int
     retry_at: datetime | None
+    quarantined_at: datetime | None
+    """Since when its rows are known to be wrong: it is read, and neither refreshed nor followed by its readers."""
 
     @property
     def full_name(self) -> TableName:
         return TableName(self.schema, self.name)
+
+    @property
+    def is_quarantined(self) -> bool:
+        return self.quarantined_at is not None
+
+    @property
+    def shown_status(self) -> Status:
+        """What people are told: a quarantine goes before the status that comes back after it."""
+        return Status.QUARANTINED if self.is_quarantined else self.status
 
     @property
     def source_key(self) -> str:
@@ -223,6 +235,8 @@ class Lease:
     acquired_at: datetime
     heartbeat_at: datetime
     expires_at: datetime
+    taken_from: str | None = field(default=None, compare=False)
+    """Who held it before and did not give it back: dead, or still there and late."""
 
 
 @dataclass(frozen=True)
@@ -346,6 +360,49 @@ class AlertRecord:
     event: str
     stream_table: str | None
     payload: Json
+
+
+@dataclass(frozen=True)
+class NewAudit:
+    """What an audit found, as it is recorded.
+
+    `checks` say for every stored node how it was compared, or why not. `missing` rows the query has and the node has
+    not, `unexpected` ones the other way round; `evidence` has some of them, and where everything stood.
+    """
+
+    stream_table_id: int
+    started_at: datetime
+    outcome: AuditOutcome
+    asked_by: str
+    generation: int
+    version: int
+    checks: tuple[Json, ...] = ()
+    missing: int = 0
+    unexpected: int = 0
+    compared_rows: int = 0
+    evidence: Json | None = None
+    detail: str | None = None
+
+
+@dataclass(frozen=True)
+class Audit:
+    """One audit of a stream table; `refresh_id` is the refresh that repaired it."""
+
+    id: int
+    stream_table_id: int
+    started_at: datetime
+    ended_at: datetime
+    outcome: AuditOutcome
+    asked_by: str
+    generation: int
+    version: int
+    checks: tuple[Json, ...]
+    missing: int
+    unexpected: int
+    compared_rows: int
+    evidence: Json | None
+    detail: str | None
+    refresh_id: str | None
 
 
 def stream_table_key(stream_table_id: int) -> str:

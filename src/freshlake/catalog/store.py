@@ -7,6 +7,7 @@ from pathlib import Path
 from sqlalchemy import Engine
 
 from freshlake.catalog.alerts import AlertLog
+from freshlake.catalog.audits import Audits
 from freshlake.catalog.commits import Commits
 from freshlake.catalog.daemons import Daemons
 from freshlake.catalog.dependencies import Dependencies
@@ -40,6 +41,7 @@ class Catalog(
     Idle,
     Reading,
     AlertLog,
+    Audits,
 ):
     """One lake's catalog; all errors are Freshlake errors."""
 

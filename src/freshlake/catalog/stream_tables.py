@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any
 
@@ -76,19 +75,6 @@ class StreamTables(Database):
         """Change columns of a stream table and return it as it is now."""
         with self._write() as connection:
             return change(connection, stream_table_id, {**changes, "updated_at": self._clock.now()})
-
-    def publish(self, stream_table_ids: Iterable[int]) -> None:
-        """Let readers see the committed version of these tables, all at the same moment."""
-        with self._write() as connection:
-            connection.execute(
-                update(stream_tables)
-                .where(stream_tables.c.id.in_(tuple(stream_table_ids)))
-                .values(
-                    published_generation=stream_tables.c.generation,
-                    published_version=stream_tables.c.version,
-                    updated_at=self._clock.now(),
-                )
-            )
 
 
 def find(connection: Connection, name: TableName) -> StreamTable | None:

@@ -22,6 +22,7 @@ from sqlalchemy import (
 
 from freshlake.catalog.enums import (
     Action,
+    AuditOutcome,
     DefinitionKind,
     FoldPolicy,
     RefreshMode,
@@ -109,6 +110,7 @@ stream_tables = Table(
     Column("max_full_rows", BigInteger),
     Column("retries", Integer, nullable=False, server_default=text("0")),
     Column("retry_at", Moment),
+    Column("quarantined_at", Moment),
     UniqueConstraint("schema", "name", name="fl_stream_tables_name"),
     CheckConstraint("status IN ('INITIALIZING', 'ACTIVE', 'SUSPENDED', 'ERROR')", name="fl_stream_tables_known_status"),
     Index("fl_stream_tables_status", "status"),
@@ -283,5 +285,27 @@ alerts = Table(
     Column("stream_table", Text),
     _json("payload", nullable=False),
     Index("fl_alerts_event", "event", "id"),
+    sqlite_autoincrement=True,
+)
+
+audits = Table(
+    "fl_audits",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    _owned_by_stream_table(primary_key=False),
+    Column("started_at", Moment, nullable=False),
+    Column("ended_at", Moment, nullable=False),
+    Column("outcome", Word(AuditOutcome), nullable=False),
+    Column("asked_by", String(32), nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("checks", Items, nullable=False),
+    Column("missing", BigInteger, nullable=False),
+    Column("unexpected", BigInteger, nullable=False),
+    Column("compared_rows", BigInteger, nullable=False),
+    _json("evidence"),
+    Column("detail", Text),
+    Column("refresh_id", String(64)),
+    Index("fl_audits_newest", "stream_table_id", "id"),
     sqlite_autoincrement=True,
 )

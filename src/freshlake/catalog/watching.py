@@ -35,6 +35,7 @@ _LOOKED_AT = (
     "diamond_consistency",
     "diamond_schedule_policy",
     "created_at",
+    "quarantined_at",
 )
 
 
@@ -55,6 +56,7 @@ class Looked:
     diamond_consistency: str
     diamond_schedule_policy: str
     created_at: datetime
+    quarantined_at: datetime | None
     owner: str | None
     expires_at: datetime | None
     wanted_at: datetime | None
@@ -72,6 +74,10 @@ class Looked:
 
     def is_leased(self, now: datetime) -> bool:
         return self.expires_at is not None and is_live(self.owner, self.expires_at, now)
+
+    def is_left(self, now: datetime) -> bool:
+        """Whether somebody worked on it, is gone, and has not given the lease back."""
+        return self.owner is not None and not self.is_leased(now)
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
         looking.health,
         looking.history,
         looking.alerts,
+        looking.audits,
         looking.workers,
         looking.sources,
         looking.explain,

@@ -172,7 +172,7 @@ def drop(
 
 
 def resume(context: typer.Context, name: Name) -> None:
-    """Continue a stream table that is suspended or in error."""
+    """Continue a stream table that is suspended, in error or in quarantine."""
     run = invocation(context)
     with run.open() as fl:
         fl.resume(name)

@@ -37,6 +37,7 @@ HISTORY = (
     "error",
 )
 ALERTS = ("at", "event", "table", "payload")
+AUDITS = ("started", "table", "outcome", "version", "missing", "unexpected", "compared_rows", "asked_by", "detail")
 SOURCES = ("stream_table", "source", "source_type", "position", "head", "pending", "problem", "columns_used")
 POOLS = ("daemon", "is_alive", "workers", "running", "waiting", "quota", "started", "last_tick", "version")
 JOBS = ("unit", "tables", "state", "worker", "asked", "started", "ended", "error")
@@ -85,6 +86,17 @@ def alerts(
     run = invocation(context)
     with run.open() as fl:
         run.terminal.records(fl.alerts(limit, event, table), ALERTS, "no alerts")
+
+
+def audits(
+    context: typer.Context,
+    name: Annotated[str | None, typer.Argument(help="Only audits of this stream table.", show_default=False)] = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most this many audits.")] = 20,
+) -> None:
+    """Show when stream tables were compared with their queries, and what came of it; newest first."""
+    run = invocation(context)
+    with run.open() as fl:
+        run.terminal.records(fl.audits(name, limit=limit), AUDITS, "no audits yet")
 
 
 def workers(

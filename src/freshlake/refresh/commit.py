@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
@@ -135,6 +134,8 @@ class Work:
     edges: tuple[Dependency, ...] | None = None
     """What the table reads from now on, if that moves with this refresh too."""
     terms: Terms = DEFAULT_TERMS
+    known_rows: Mapping[str, int] = field(default_factory=dict)
+    """How many rows a node has afterwards, where what was counted so far may be wrong."""
     began: float = field(default=0.0, init=False)
     took: float | None = field(default=None, init=False)
     """Milliseconds from the start of the computation to the end of the append."""
@@ -151,22 +152,28 @@ class Work:
     # A new generation ------------------------------------------------------------------------------------------------
 
     def _load(self) -> Done:
-        """Build a whole generation beside the old one; readers switch when the catalog does."""
-        generation = self.table.generation + 1
-        folder = self.engine.layout.generation(self.table.storage_id, generation)
-        # what a load that died left here was never committed
-        shutil.rmtree(folder, ignore_errors=True)
+        """Build a whole generation beside the old one; readers switch when the catalog does.
+
+        It is numbered by the lease, so no two attempts share a folder, and a late one cannot harm the next.
+        """
+        generation = max(self.lease.epoch, self.table.generation + 1)
+        shutil.rmtree(self.engine.layout.generation(self.table.storage_id, generation), ignore_errors=True)
         try:
             return self._load_generation(generation)
-        except Exception:
-            self._discard(folder)
-            raise
+        finally:
+            self._remove_attempts(generation)
 
-    def _discard(self, folder: Path) -> None:
-        """Remove a load that failed, unless the table is in other hands by now, who may be loading in its place."""
+    def _remove_attempts(self, upto: int) -> None:
+        """Remove loads that were not committed, this one or earlier ones; without their leases they never will be.
+
+        What a catalog that does not answer cannot confirm is left to the next load.
+        """
+        layout, storage_id = self.engine.layout, self.table.storage_id
         with contextlib.suppress(FreshlakeError):
-            self.engine.catalog.heartbeat_lease(self.lease, self.engine.settings.lease_seconds)
-            shutil.rmtree(folder, ignore_errors=True)
+            committed = {fold.generation for fold in self.engine.catalog.folds(self.table.id)}
+            for number in layout.generations(storage_id):
+                if number <= upto and number not in committed:
+                    shutil.rmtree(layout.generation(storage_id, number), ignore_errors=True)
 
     def _load_generation(self, generation: int) -> Done:
         version = 1
@@ -254,7 +261,7 @@ class Work:
         change = results.get(ROOT) or Relation.empty(weighted(stored_schema(self.compiled.node(ROOT))))
         written = self._write(stored[ROOT].table, ROOT, change, version, nodes)
         self.mark("appended")
-        return self._commit(version, written, nodes, read)
+        return self._commit(version, written, nodes, read, row_count=self.known_rows.get(ROOT))
 
     def _write(
         self, table: ChangeLogged, node_id: str, change: Relation, version: int, nodes: Mapping[str, NodeState]
@@ -263,6 +270,7 @@ class Work:
         node = self.compiled.node(node_id)
         named = renamed(change, [c.field for c in node.columns])
         certificate = self._certificate(version, {n: s.version for n, s in nodes.items()})
+        certificate = replace(certificate, row_count=self.known_rows.get(node_id))
         written = table.append(self.engine.worker.running, named, certificate)
         return Counts(written.rows_inserted, written.rows_deleted, updated(named.arrow, key_fields(node)))
 

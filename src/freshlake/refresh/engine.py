@@ -6,7 +6,9 @@ import contextlib
 import logging
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 from freshlake.catalog.enums import Action, RefreshMode, SourceType, Status
@@ -33,6 +35,8 @@ from freshlake.refresh.definition import definition_of
 from freshlake.refresh.edges import check_acyclic, edges_of
 from freshlake.refresh.inputs import SourceSpan
 from freshlake.refresh.learned import Learned
+from freshlake.refresh.leasing import leased
+from freshlake.refresh.quarantine import held_back
 from freshlake.refresh.queries import Queries
 from freshlake.refresh.refused import defect, full_refused, refused, require_differential
 from freshlake.refresh.result import RefreshResult
@@ -127,9 +131,9 @@ class Engine(Queries):
             self._require_rules(table)
         edges = self.catalog.dependencies(table.id)
         heads = self._heads_or_error(table, edges, pins)
-        if self._is_current(table, heads, requested):
+        if self._is_current(table, heads, requested) and held_back(self.catalog, table, edges) is None:
             seen = terms.not_before(table.data_timestamp)
-            frontier = commit.frontier(heads, seen, self.root_positions(heads))
+            frontier = self._unmoved(table, heads, seen)
             held = terms.leases.get(table.id)
             moved = self.catalog.record_no_data(
                 table,
@@ -143,6 +147,16 @@ class Engine(Queries):
                 name, action = str(table.full_name), Action.NO_DATA
                 return RefreshResult(name, action, None, 0, 0, took, frontier, table.version, rows_updated=0)
         return _Refresh(self, table.id, heads, requested, started, terms).run()
+
+    def _unmoved(self, table: StreamTable, heads: Pins, at: datetime) -> dict[str, Any]:
+        """The frontier of a table that stands at its heads already.
+
+        A stream table that it reads may have seen its roots move without a change of its own.
+        """
+        known = table.frontier or {}
+        if "roots" in known and not any(key.startswith(roots.STREAM) for key in heads):
+            return {**known, "data_timestamp": at.isoformat()}
+        return commit.frontier(heads, at, self.root_positions(heads))
 
     def _require_rules(self, table: StreamTable) -> None:
         try:
@@ -178,17 +192,11 @@ class Engine(Queries):
 
 def with_refresh_failure(engine: Engine, table: StreamTable, error: FreshlakeError) -> None:
     """Leave a trace in the history for a refresh that could not begin."""
-    try:
-        lease = engine.catalog.acquire_lease(table.id, engine.settings.lease_seconds)
-    except RefreshInProgress:
-        return
-    try:
-        refresh = engine.catalog.begin_refresh(lease)
+    with suppress(RefreshInProgress), leased(engine, [table.id]) as leases:
+        refresh = engine.catalog.begin_refresh(leases[table.id])
         engine.catalog.fail_refresh(
             refresh.refresh_id, error, max_consecutive_errors=engine.settings.max_consecutive_errors, fatal=True
         )
-    finally:
-        engine.catalog.release_lease(lease)
 
 
 @dataclass
@@ -202,22 +210,21 @@ class _Refresh:
     timings: dict[str, float] = field(default_factory=dict)
 
     def run(self) -> RefreshResult:
-        catalog, settings = self.engine.catalog, self.engine.settings
         if (held := self.terms.leases.get(self.table_id)) is not None:
             return self._under(held)
-        lease = catalog.acquire_lease(self.table_id, settings.lease_seconds)
-        keeper = recover.Heartbeat(catalog, lease, settings.lease_seconds)
-        try:
-            with keeper:
-                return self._under(lease)
-        finally:
-            catalog.release_lease(lease)
+        with leased(self.engine, [self.table_id]) as leases:
+            return self._under(leases[self.table_id])
 
     def _under(self, lease: Lease) -> RefreshResult:
         table = recover.adopt(self.engine, self.engine.catalog.get_by_id(self.table_id), lease)
         self.heads = self._not_behind(table)
+        edges = self.engine.catalog.dependencies(table.id)
+        if (held := held_back(self.engine.catalog, table, edges, self.terms)) is not None:
+            return self._skip(table, *held)
         disagreement = self._align(table)
-        return self._leased(table, lease) if disagreement is None else self._skip(table, disagreement)
+        if disagreement is not None:
+            return self._skip(table, "roots-disagree", str(disagreement))
+        return self._leased(table, lease)
 
     def _not_behind(self, table: StreamTable) -> Pins:
         """The heads were taken before the lease: where another process has gone further since, its position counts."""
@@ -244,12 +251,14 @@ class _Refresh:
         self.heads = found
         return None
 
-    def _skip(self, table: StreamTable, disagreement: roots.Disagreement) -> RefreshResult:
+    def _skip(self, table: StreamTable, reason: str, detail: str) -> RefreshResult:
         """The table stays at its last consistent state."""
-        reason, name = "roots-disagree", str(table.full_name)
         self.engine.catalog.skip_refresh(table.id, reason)
-        took, frontier = (time.perf_counter() - self.started) * 1000, dict(table.frontier or {})
-        return RefreshResult(name, Action.SKIPPED, reason, 0, 0, took, frontier, table.version, str(disagreement))
+        name, took, frontier = str(table.full_name), self._elapsed(), dict(table.frontier or {})
+        return RefreshResult(name, Action.SKIPPED, reason, 0, 0, took, frontier, table.version, detail)
+
+    def _elapsed(self) -> float:
+        return (time.perf_counter() - self.started) * 1000
 
     def _leased(self, table: StreamTable, lease: Lease) -> RefreshResult:
         engine = self.engine
@@ -282,12 +291,11 @@ class _Refresh:
             if known is error:
                 raise
             raise known from error
-        return commit.result(done, decision, count.jobs, (time.perf_counter() - self.started) * 1000, self.timings)
+        return commit.result(done, decision, count.jobs, self._elapsed(), self.timings)
 
     def _mark(self, phase: str) -> None:
         self.engine.reached(phase)
-        now = (time.perf_counter() - self.started) * 1000
-        self.timings[phase] = now - sum(self.timings.values())
+        self.timings[phase] = self._elapsed() - sum(self.timings.values())
 
     def situation(self, table: StreamTable) -> tuple[Situation, dict[str, SourceSpan], CompiledQuery]:
         """What changed since the committed frontier, and the query that reads it."""

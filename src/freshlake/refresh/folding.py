@@ -10,7 +10,8 @@ from freshlake.catalog.enums import FoldPolicy
 from freshlake.catalog.records import Lease, StreamTable
 from freshlake.compiler.split import ROOT
 from freshlake.errors import StreamTableNotPopulated
-from freshlake.refresh.recover import Heartbeat, adopt
+from freshlake.refresh.leasing import leased
+from freshlake.refresh.recover import adopt
 from freshlake.refresh.result import FoldResult
 from freshlake.refresh.spark_errors import translated
 from freshlake.refresh.stored import stored_nodes
@@ -49,16 +50,13 @@ def _fresh(engine: Engine, table: StreamTable) -> bool:
 def fold(engine: Engine, table: StreamTable, reason: str | None = None) -> FoldResult:
     """Bring the published versions of every node's log into its base, one commit per node."""
     started = time.perf_counter()
-    lease = engine.catalog.acquire_lease(table.id, engine.settings.lease_seconds)
-    try:
-        with Heartbeat(engine.catalog, lease, engine.settings.lease_seconds), translated():
-            table = adopt(engine, engine.catalog.get_by_id(table.id), lease)
-            if not table.is_populated:
-                raise StreamTableNotPopulated(f"stream table {table.full_name.short} has no data yet")
-            versions, rows = _fold_nodes(engine, table, lease)
-            _cleanup(engine, engine.catalog.get_by_id(table.id))
-    finally:
-        engine.catalog.release_lease(lease)
+    with leased(engine, [table.id]) as leases, translated():
+        lease = leases[table.id]
+        table = adopt(engine, engine.catalog.get_by_id(table.id), lease)
+        if not table.is_populated:
+            raise StreamTableNotPopulated(f"stream table {table.full_name.short} has no data yet")
+        versions, rows = _fold_nodes(engine, table, lease)
+        _cleanup(engine, engine.catalog.get_by_id(table.id), lease)
     took = (time.perf_counter() - started) * 1000
     return FoldResult(str(table.full_name), versions, rows, took, reason)
 
@@ -73,7 +71,7 @@ def _fold_nodes(engine: Engine, table: StreamTable, lease: Lease) -> tuple[int, 
         if upto <= node.fold.folded_version:
             continue
         engine.reached(f"fold {node_id or 'root'}")
-        point = node.table.fold(engine.worker.running, upto, node.fold)
+        point = node.table.fold(engine.worker.running, upto, node.fold, lease.epoch)
         engine.reached(f"folded {node_id or 'root'}")
         engine.catalog.add_fold(
             table.id,
@@ -88,14 +86,14 @@ def _fold_nodes(engine: Engine, table: StreamTable, lease: Lease) -> tuple[int, 
     return folded, rows
 
 
-def _cleanup(engine: Engine, table: StreamTable) -> None:
+def _cleanup(engine: Engine, table: StreamTable, lease: Lease) -> None:
     """Drop log versions that are folded, and that no reader of this table needs for its changes or its old state."""
     keep_after = min(oldest_fold(engine, table), _retained(engine, table))
     for node_id, node in stored_nodes(engine, table, engine.compiled(table)).items():
         assert node.fold is not None
         after = keep_after if node_id == ROOT else node.version
         engine.reached(f"cleanup {node_id or 'root'}")
-        node.table.cleanup(min(after, node.fold.folded_version), node.fold.folded_version)
+        node.table.cleanup(min(after, node.fold.folded_version), node.fold.folded_version, lease.epoch)
 
 
 def oldest_fold(engine: Engine, table: StreamTable) -> int:

@@ -30,6 +30,11 @@ class Layout:
     def generation(self, storage_id: str, generation: int) -> Path:
         return self.folder(storage_id) / f"g{generation}"
 
+    def generations(self, storage_id: str) -> list[int]:
+        """Those that have a folder, in order: also loads that failed or are running."""
+        names = (re.fullmatch(r"g(\d+)", entry.name) for entry in self.folder(storage_id).glob("g*"))
+        return sorted(int(name[1]) for name in names if name)
+
     def node(self, storage_id: str, generation: int, node: str) -> ChangeLogged:
         return ChangeLogged(str(self.generation(storage_id, generation) / (node or "root")))
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from freshlake.catalog.enums import Action
 from freshlake.catalog.records import Commit, Lease, NodeState, StreamTable
-from freshlake.catalog.store import Catalog
-from freshlake.errors import FreshlakeError
+from freshlake.refresh.leasing import leased
 from freshlake.storage.certificate import Certificate
 
 if TYPE_CHECKING:
@@ -46,8 +44,16 @@ def adopt(engine: Engine, table: StreamTable, lease: Lease) -> StreamTable:
         node = engine.layout.node(table.storage_id, table.generation, node_id)
         if node.head() > state.version:
             _log.info("table %s: rolling node %s back to version %s", table.full_name, node_id, state.version)
-            node.rollback(state.version)
+            node.rollback(state.version, lease.epoch)
     return table
+
+
+@contextmanager
+def held(engine: Engine, stream_table_id: int, wait_seconds: float) -> Iterator[tuple[Lease, StreamTable]]:
+    """A table that nobody else writes meanwhile, brought together with its logs; raises RefreshInProgress."""
+    with leased(engine, [stream_table_id], wait_seconds=wait_seconds) as leases:
+        lease = leases[stream_table_id]
+        yield lease, adopt(engine, engine.catalog.get_by_id(stream_table_id), lease)
 
 
 def _mixed(engine: Engine, table: StreamTable, root: Certificate) -> list[str]:
@@ -83,33 +89,3 @@ def _commit_of(table: StreamTable, certificate: Certificate) -> Commit:
 
 def _moved(nodes: Mapping[str, NodeState], certificate: Certificate) -> dict[str, NodeState]:
     return {n: replace(s, version=certificate.nodes.get(n, s.version)) for n, s in nodes.items()}
-
-
-class Heartbeat:
-    """Keeps a lease alive while its refresh runs."""
-
-    def __init__(self, catalog: Catalog, lease: Lease, seconds: float) -> None:
-        self._catalog, self._lease, self._seconds = catalog, lease, seconds
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def __enter__(self) -> Heartbeat:
-        self._thread = threading.Thread(target=self._beat, name="freshlake-lease", daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
-
-    def _beat(self) -> None:
-        while not self._stop.wait(self._seconds / 3):
-            try:
-                self._lease = self._catalog.heartbeat_lease(self._lease, self._seconds)
-            except FreshlakeError as error:
-                # the commit checks the lease again, so a lost one fails there
-                _log.warning("lease of table %s: %s", self._lease.stream_table_id, error.message)
-                return

@@ -52,6 +52,8 @@ class Watched:
     """After a failure that may pass: not before this moment."""
     is_blown: bool = False
     """Its fuse has blown: a person decides."""
+    is_quarantined: bool = False
+    """Its rows are known to be wrong: it is not active, and who reads it waits."""
     is_wanted: bool = False
     """A reader waits for it, whatever its schedule says."""
     consistency: Consistency = Consistency.ATOMIC

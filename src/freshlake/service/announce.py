@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from freshlake.alerts import Alerts, Event
 from freshlake.catalog.enums import Action, RefreshMode, Status
-from freshlake.catalog.records import Json, Refresh, StreamTable
+from freshlake.catalog.records import Audit, Json, Refresh, StreamTable
 from freshlake.errors import FreshlakeError, FullRefused, FuseBlown, SourceSchemaChanged
 from freshlake.refresh.result import RefreshResult, Verification
 from freshlake.refresh.situation import BLOWN
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from freshlake.refresh.engine import Engine, Pins
 
 _log = logging.getLogger("freshlake")
+RESTED = (Status.SUSPENDED, Status.ERROR, Status.QUARANTINED)
 
 
 @dataclass
@@ -59,7 +60,7 @@ class Announcer:
             if after.generation != before.generation:
                 self._completed(before, self._load_of(after))
                 self.alerts.clear_condition(Event.REINITIALIZE_NEEDED, _name(before))
-            if before.status in (Status.SUSPENDED, Status.ERROR) and after.status is Status.ACTIVE:
+            if before.shown_status in RESTED and after.shown_status is Status.ACTIVE:
                 self._resumed(before, "request")
 
     def dropped(self, table: StreamTable) -> None:
@@ -69,6 +70,30 @@ class Announcer:
         if not found.equal:
             counts = {"missing": found.missing, "unexpected": found.unexpected, "compared_rows": found.compared_rows}
             self.alerts.emit(Event.VERIFICATION_FAILED, _name(table), **counts)
+
+    def quarantined(self, table: StreamTable, audit: Audit, readers: Sequence[StreamTable]) -> None:
+        """After an audit found wrong rows."""
+        counts = {"missing": audit.missing, "unexpected": audit.unexpected}
+        waiting = [_name(reader) for reader in readers]
+        self.alerts.emit(Event.QUARANTINED, _name(table), audit_id=audit.id, **counts, readers=waiting)
+
+    def repaired(self, table: StreamTable, audit: Audit, rebuilt: Sequence[StreamTable]) -> None:
+        """After wrong rows were put right and a quarantine ended."""
+        with _harmless():
+            done = self.engine.catalog.find_refresh(audit.refresh_id) if audit.refresh_id else None
+            self._completed(table, done)
+            self.alerts.emit(
+                Event.REPAIRED,
+                _name(table),
+                audit_id=audit.id,
+                refresh_id=audit.refresh_id,
+                rows_inserted=done.rows_inserted if done else 0,
+                rows_deleted=done.rows_deleted if done else 0,
+                rebuilt_readers=[_name(reader) for reader in rebuilt],
+            )
+
+    def unrepaired(self, table: StreamTable, audit: Audit) -> None:
+        self.alerts.emit(Event.REPAIR_FAILED, _name(table), audit_id=audit.id, reason=audit.detail)
 
     def _completed(self, before: StreamTable, refresh: Refresh | None) -> None:
         if refresh is None:
@@ -100,7 +125,7 @@ class Announcer:
         return next(loads, None)
 
     def _resumed(self, before: StreamTable, by: str) -> None:
-        self.alerts.emit(Event.RESUMED, _name(before), previous_status=before.status, by=by)
+        self.alerts.emit(Event.RESUMED, _name(before), previous_status=before.shown_status, by=by)
 
     def _failed(self, before: StreamTable, error: FreshlakeError) -> None:
         """A refresh that could not begin, or that another process has taken over, changes nothing and is no alert."""

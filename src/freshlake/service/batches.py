@@ -11,7 +11,7 @@ from functools import partial
 from freshlake.alerts import Alerts, Event
 from freshlake.catalog.enums import Action
 from freshlake.catalog.names import TableName
-from freshlake.errors import InternalError, RefreshInProgress
+from freshlake.errors import InternalError, LeaseLost, RefreshInProgress
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.result import RefreshResult
 from freshlake.schedule.state import Unit
@@ -22,6 +22,8 @@ from freshlake.service.workers import Workers
 
 _log = logging.getLogger("freshlake.scheduler")
 _STOPPED = "the scheduler was stopped before its turn"
+ELSEWHERE = (RefreshInProgress, LeaseLost)
+"""Errors that say that a table is in other hands, where nothing is wrong with it."""
 _REMEMBERED = 0.3
 """How much the newest refresh counts in what is typical."""
 
@@ -59,11 +61,11 @@ class Batches:
         with self._lock:
             return set(self._busy)
 
-    def begin(self, units: tuple[Unit, ...], dag: Dag) -> None:
-        """Pin the sources, record at once what has nothing to do, and hand over the rest."""
+    def begin(self, units: tuple[Unit, ...], dag: Dag, left: frozenset[str] = frozenset()) -> None:
+        """Pin the sources, record at once what has nothing to do, and hand over the rest; `left` by dead workers."""
         names = [name for unit in units for name in unit.tables]
         moment = self.rounds.begin(edge for name in names for edge in dag.edges.get(name, ()))
-        idle = self.idleness.idle(units, moment, dag)
+        idle = self.idleness.idle(units, moment, dag, left)
         if idle and moment.at is not None:
             self.engine.catalog.record_idle((table for tables in idle.values() for table in tables), moment.at)
         waiting = {n: set(unit.after) - idle.keys() for n, unit in enumerate(units) if n not in idle}
@@ -119,7 +121,7 @@ class Batches:
         return "; ".join(f"{TableName.parse(name).short}: {e.message}" for name, e in outcome.failed.items()) or None
 
     def _tell(self, unit: Unit, outcome: Outcome) -> None:
-        really = [error for error in outcome.failed.values() if not isinstance(error, RefreshInProgress)]
+        really = [error for error in outcome.failed.values() if not isinstance(error, ELSEWHERE)]
         if really and len(unit.tables) > 1:
             members, failed = ([TableName.parse(name).short for name in of] for of in (unit.tables, outcome.failed))
             self.alerts.emit(Event.DIAMOND_PARTIAL_FAILURE, members[-1], members=members, failed=sorted(failed))

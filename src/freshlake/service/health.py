@@ -16,6 +16,7 @@ from freshlake.errors import (
     NotDifferentiable,
     RefreshFailed,
     StreamTableNotPopulated,
+    StreamTableQuarantined,
     StreamTableSuspended,
 )
 from freshlake.refresh.edges import graph
@@ -27,6 +28,7 @@ from freshlake.service.report import Finding, Severity, unfolded_versions
 from freshlake.service.watched import limits, watched
 
 _ORDER = tuple(Severity)
+_NAMED = 3
 
 
 @dataclass
@@ -36,7 +38,7 @@ class Health:
     def findings(self) -> list[Finding]:
         """Worst first; among equals sources come before the stream tables that may suffer from them."""
         tables = self.engine.catalog.stream_tables()
-        found = [*self._scheduler(tables), *self._sources()]
+        found = [*self._sources(), *(self._scheduler(tables) or self._daemons(tables))]
         found += [finding for t in tables for finding in check(self._seen(t))]
         return sorted(found, key=lambda finding: _ORDER.index(finding.severity))
 
@@ -67,6 +69,21 @@ class Health:
         except FreshlakeError as error:
             return error
         return None
+
+    def _daemons(self, tables: Sequence[StreamTable]) -> Iterator[Finding]:
+        """Whether somebody keeps the schedules."""
+        scheduled = [t.full_name.short for t in tables if _is_scheduled(t)]
+        settings = self.engine.settings
+        if not scheduled or not settings.enabled or self.engine.catalog.live_daemons(settings.silent_daemon_seconds):
+            return
+        others = f" and {len(scheduled) - _NAMED} others" if len(scheduled) > _NAMED else ""
+        yield Finding(
+            Severity.WARNING,
+            "no-daemon",
+            "scheduler",
+            f"no daemon is alive that would keep the schedules of {', '.join(scheduled[:_NAMED])}{others}",
+            "start one: freshlake run, or fl.start_scheduler()",
+        )
 
     def _seen(self, table: StreamTable) -> Seen:
         catalog, now = self.engine.catalog, self.engine.clock.now()
@@ -101,6 +118,10 @@ def check(seen: Seen) -> list[Finding]:
     return [finding for look in CHECKS if (finding := look(seen)) is not None]
 
 
+def _is_scheduled(table: StreamTable) -> bool:
+    return table.status is Status.ACTIVE and not isinstance(parse_schedule(table.schedule), Calculated)
+
+
 def _is_failing(table: StreamTable) -> bool:
     return table.status is Status.ERROR or table.consecutive_errors > 0
 
@@ -129,6 +150,18 @@ def _suspended(seen: Seen) -> Finding | None:
         StreamTableSuspended.code,
         "it is suspended and not refreshed",
         f"resume it: ALTER STREAM TABLE {seen.name} RESUME",
+    )
+
+
+def _quarantined(seen: Seen) -> Finding | None:
+    if not seen.table.is_quarantined:
+        return None
+    return seen.finding(
+        Severity.ERROR,
+        StreamTableQuarantined.code,
+        f"its rows are not those of its query, as is known since {_moment(seen.table.quarantined_at)}; it is not "
+        "refreshed, and its readers wait",
+        f"look at SHOW STREAM TABLE AUDITS {seen.name}, then repair it: REPAIR STREAM TABLE {seen.name}",
     )
 
 
@@ -210,6 +243,7 @@ def _stale(seen: Seen) -> Finding | None:
 
 
 CHECKS: tuple[Callable[[Seen], Finding | None], ...] = (
+    _quarantined,
     _failing,
     _suspended,
     _never_loaded,
@@ -243,5 +277,5 @@ def _last_error(failed: Refresh | None) -> tuple[str, str | None, str | None]:
     return failed.error_code or RefreshFailed.code, ": ".join(parts), hint or None
 
 
-def _moment(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
+def _moment(at: datetime | None) -> str:
+    return "?" if at is None else f"{at:%Y-%m-%d %H:%M:%S} UTC"

@@ -20,8 +20,13 @@ from freshlake.sources.stream_table import position_of
 class Idleness:
     engine: Engine
 
-    def idle(self, units: Sequence[Unit], moment: Round, dag: Dag) -> dict[int, list[Standing]]:
-        """Units by their number, with their tables; upstreams come first, so a unit below a busy one is busy."""
+    def idle(
+        self, units: Sequence[Unit], moment: Round, dag: Dag, left: frozenset[str] = frozenset()
+    ) -> dict[int, list[Standing]]:
+        """Units by their number, with their tables; upstreams come first, so a unit below a busy one is busy.
+
+        What a worker that is gone has left is not idle: there may be something to finish.
+        """
         tables = self.engine.catalog.standings()
         wanted = {dag.ids[name] for unit in units for name in unit.tables if name in dag.ids}
         unchanged = self.engine.unchanged_names()
@@ -31,7 +36,8 @@ class Idleness:
             members = {name: tables[dag.ids[name]] for name in unit.tables if dag.ids.get(name) in tables}
             # inside a unit one may read the other, which is as it was if all of them are
             quiet |= {table.id: table for table in members.values()}
-            if len(members) == len(unit.tables) and all(
+            complete = len(members) == len(unit.tables) and left.isdisjoint(unit.tables)
+            if complete and all(
                 _is_settled(table) and _stands(table, dag.edges[name], moment.pins, quiet) and unchanged(table)
                 for name, table in members.items()
             ):

@@ -7,24 +7,39 @@ follow, the source is restored; but a commit of somebody else that came after is
 
 from __future__ import annotations
 
+import json
 import logging
-import time
+import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from uuid import uuid4
 
 from freshlake.alerts import Alerts, Event
 from freshlake.catalog.enums import RefreshMode
 from freshlake.catalog.records import Dependency, Lease, StreamTable
 from freshlake.errors import CommittedButNotMaintained, FreshlakeError, RefreshInProgress, WriteUndone
 from freshlake.refresh.engine import Engine
-from freshlake.refresh.recover import Heartbeat
+from freshlake.refresh.leasing import keep, leased
 from freshlake.refresh.roots import stands_at
 from freshlake.service.rounds import Round, Rounds
+from freshlake.sources.delta.undo import mark_of, undo
 from freshlake.sources.protocol import Position
 
 _log = logging.getLogger("freshlake")
-_POLL_SECONDS = 0.02
+_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+@dataclass(frozen=True)
+class _Write:
+    """One write on its way: what it changed, and who has to follow under which leases."""
+
+    edges: Sequence[Dependency]
+    followers: Sequence[StreamTable]
+    leases: Mapping[int, Lease]
+    before: Mapping[str, Position]
+    after: Mapping[str, Position]
+    mark: str
 
 
 @dataclass
@@ -32,6 +47,7 @@ class Immediate:
     engine: Engine
     rounds: Rounds
     alerts: Alerts
+    _marking: threading.Lock = field(default_factory=threading.Lock)
 
     # Writing ---------------------------------------------------------------------------------------------------------
 
@@ -43,12 +59,16 @@ class Immediate:
         if not followers:
             yield
             return
-        with self._leased(followers) as leases:
-            before = {edge.source_key: self.engine.source(edge).head() for edge in edges}
-            yield
-            after = {edge.source_key: self.engine.source(edge).head() for edge in edges}
+        wait = self.engine.settings.immediate_wait_seconds
+        with leased(self.engine, [follower.id for follower in followers], wait_seconds=wait) as leases:
+            self.engine.reached("leased")
+            before = self._heads(edges)
+            with self._marked() as mark:
+                keep(self.engine, leases.values())
+                yield
+            after = self._heads(edges)
             if after != before:
-                self._follow(edges, followers, leases, before, after)
+                self._follow(_Write(edges, followers, leases, before, after, mark))
         for follower in followers:
             self.rounds.fold(self.engine.catalog.get_by_id(follower.id))
 
@@ -62,76 +82,81 @@ class Immediate:
                     found[edge.source_key] = edge
         return list(found.values())
 
+    def _heads(self, edges: Sequence[Dependency]) -> dict[str, Position]:
+        return {edge.source_key: self.engine.source(edge).head() for edge in edges}
+
     @contextmanager
-    def _leased(self, tables: Sequence[StreamTable]) -> Iterator[dict[int, Lease]]:
-        """All leases or none, always in the same order, so that two writers cannot wait for each other."""
-        seconds = self.engine.settings.lease_seconds
-        with ExitStack() as held:
-            leases = {}
-            for table in sorted(tables, key=lambda t: t.id):
-                lease = self._wait_for_lease(table)
-                held.callback(self.engine.catalog.release_lease, lease)
-                held.enter_context(Heartbeat(self.engine.catalog, lease, seconds))
-                leases[table.id] = lease
-            yield leases
+    def _marked(self) -> Iterator[str]:
+        """Commits made inside carry a mark: words of the user's own, or ours.
 
-    def _wait_for_lease(self, table: StreamTable) -> Lease:
-        settings = self.engine.settings
-        until = time.monotonic() + settings.immediate_wait_seconds
-        while True:
+        The setting belongs to the session, which the user's threads share: they write one after the other.
+        """
+        configuration = self.engine.spark.conf
+        with self._marking:
+            if (own := configuration.get(_USER_METADATA, None)) is not None:
+                yield own
+                return
+            mark = json.dumps({"freshlake_write": uuid4().hex})
+            configuration.set(_USER_METADATA, mark)
             try:
-                return self.engine.catalog.acquire_lease(table.id, settings.lease_seconds)
-            except RefreshInProgress:
-                if time.monotonic() >= until:
-                    raise
-                time.sleep(_POLL_SECONDS)
+                yield mark
+            finally:
+                configuration.unset(_USER_METADATA)
 
-    def _follow(
-        self,
-        edges: Sequence[Dependency],
-        followers: Sequence[StreamTable],
-        leases: Mapping[int, Lease],
-        before: Mapping[str, Position],
-        after: Mapping[str, Position],
-    ) -> None:
+    def _follow(self, write: _Write) -> None:
         self.engine.reached("written")
         # other sources of these tables are read where they are now: foreign writers are caught up at the same time
-        moment = self.rounds.begin(e for t in followers for e in self.engine.catalog.dependencies(t.id))
-        moment = Round({**moment.pins, **after}, moment.at)
-        outcome = self.rounds.run(followers, moment, leases=leases)
+        moment = self.rounds.begin(e for t in write.followers for e in self.engine.catalog.dependencies(t.id))
+        moment = Round({**moment.pins, **write.after}, moment.at)
+        outcome = self.rounds.run(write.followers, moment, leases=write.leases)
         if not outcome.failed:
             return
         table, error = next(iter(outcome.failed.items()))
-        if all(self._undo(edge, before[edge.source_key], after[edge.source_key]) for edge in edges):
+        if self._undone(write):
             raise WriteUndone(
                 f"the write was undone: stream table {table} could not follow it", detail=str(error)
             ) from error
-        names = ", ".join(edge.source_name for edge in edges)
-        told = {"source": names, "version": max(at.version for at in after.values())}
-        stale = [follower.full_name.short for follower in followers]
+        raise self._not_maintained(write, table, error) from error
+
+    def _undone(self, write: _Write) -> bool:
+        """Restore the sources, if nobody can have built on what was written: all of it is ours, and so are the leases.
+
+        Who takes a lease over catches the table up with the write.
+        """
+        self.engine.reached("undo")
+        changed = [edge for edge in write.edges if write.after[edge.source_key] != write.before[edge.source_key]]
+        try:
+            keep(self.engine, write.leases.values())
+            ours = all(self._is_ours(edge, write) for edge in changed)
+        except FreshlakeError as error:
+            _log.warning("a write could not be undone: %s", error.message)
+            return False
+        versions = {self.engine.source(edge).path: write.after[edge.source_key].version for edge in changed}
+        undone = ours and all(undo(self.engine.spark, path, version) for path, version in versions.items())
+        self.engine.reached("undone")
+        return undone
+
+    def _is_ours(self, edge: Dependency, write: _Write) -> bool:
+        before, after, source = write.before[edge.source_key], write.after[edge.source_key], self.engine.source(edge)
+        if after.table_id != before.table_id or after.version != before.version + 1 or source.head() != after:
+            return False
+        return mark_of(source.path, after.version) == write.mark
+
+    def _not_maintained(self, write: _Write, table: str, error: FreshlakeError) -> CommittedButNotMaintained:
+        names = ", ".join(edge.source_name for edge in write.edges)
+        told = {"source": names, "version": max(at.version for at in write.after.values())}
+        stale = [follower.full_name.short for follower in write.followers]
         failure = {"dependants": stale, "error_code": error.code, "error": error.message}
         self.alerts.emit(Event.COMMITTED_BUT_NOT_MAINTAINED, table, **told, **failure)
-        raise CommittedButNotMaintained(
+        return CommittedButNotMaintained(
             f"{names} was written, but stream table {table} could not follow it", detail=str(error)
-        ) from error
-
-    def _undo(self, edge: Dependency, before: Position, after: Position) -> bool:
-        """Restore a source if its newest commit is the one that was just made; True if it is as it was before."""
-        if after == before:
-            return True
-        ours = after.table_id == before.table_id and after.version == before.version + 1
-        if not ours or self.engine.source(edge).head() != after:
-            return False
-        path = self.engine.source(edge).path
-        self.engine.spark.sql(f"RESTORE TABLE delta.`{path}` TO VERSION AS OF {before.version}")
-        self.engine.reached("restored")
-        return True
+        )
 
     # Reading ---------------------------------------------------------------------------------------------------------
 
     def caught_up(self, table: StreamTable) -> StreamTable:
         """The table after what foreign writers did to its sources; while somebody works on it, as it is published."""
-        if table.refresh_mode is not RefreshMode.IMMEDIATE or not self.is_behind(table):
+        if table.refresh_mode is not RefreshMode.IMMEDIATE or table.is_quarantined or not self.is_behind(table):
             return table
         try:
             self.rounds.refresh(table, None)
@@ -140,9 +165,11 @@ class Immediate:
         return self.engine.catalog.get_by_id(table.id)
 
     def is_behind(self, table: StreamTable) -> bool:
-        """Whether a source has moved since the table was last refreshed; no Spark job."""
+        """Whether a source has moved since, or readers do not see what was committed yet; no Spark job."""
         if not table.is_populated or table.frontier is None:
             return False
+        if (table.generation, table.version) != (table.published_generation, table.published_version):
+            return True
         try:
             heads = self.engine.heads(self.engine.catalog.dependencies(table.id), {})
         except FreshlakeError as error:

@@ -78,7 +78,7 @@ class OnDemand:
     def _is_on_demand(self, table: StreamTable) -> bool:
         if table.tier in (None, Declared.HOT, Declared.WARM) or table.refresh_mode is RefreshMode.IMMEDIATE:
             return False
-        if table.status not in (Status.ACTIVE, Status.INITIALIZING) or table.fuse_state == BLOWN:
+        if table.shown_status not in (Status.ACTIVE, Status.INITIALIZING) or table.fuse_state == BLOWN:
             return False
         known = self.engine.catalog.readership(table.id)
         last, now = known.last_read_at or table.created_at, self.engine.clock.now()

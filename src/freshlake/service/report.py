@@ -134,7 +134,7 @@ class Report:
             found.append(
                 StreamTableStatus(
                     name=t.full_name.short,
-                    status=t.status,
+                    status=t.shown_status,
                     refresh_mode=t.refresh_mode,
                     schedule=t.schedule or "calculated",
                     effective_schedule=str(effective[str(t.full_name)]),
@@ -225,7 +225,7 @@ class Report:
         last = next(iter(engine.catalog.history(table.id, 1)), None)
         facts = {
             "mode": str(table.refresh_mode),
-            "status": str(table.status),
+            "status": str(table.shown_status),
             "version": max(table.version, 0),
             "frontier": table.frontier,
             "last refresh": f"{last.action} {last.fallback_reason or ''}".strip() if last else "never",
@@ -287,7 +287,9 @@ def _branch(
     if table is None:
         yield TreeLine(f"{lead}{mark}{shown} [src]", name, "source_table", depth, None, None)
         return
-    yield TreeLine(f"{lead}{mark}{shown}", name, "stream_table", depth, str(table.status), str(table.refresh_mode))
+    yield TreeLine(
+        f"{lead}{mark}{shown}", name, "stream_table", depth, str(table.shown_status), str(table.refresh_mode)
+    )
     below = reads[name]
     lead += {"": "", "├─ ": "│  ", "└─ ": "   "}[mark]
     for i, child in enumerate(below):

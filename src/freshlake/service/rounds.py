@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import logging
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from freshlake.catalog.enums import Action, RefreshMode, Status
 from freshlake.catalog.records import Dependency, Lease, StreamTable
-from freshlake.compiler.split import ROOT
-from freshlake.errors import FreshlakeError, StreamTableSuspended
+from freshlake.errors import FreshlakeError, StreamTableQuarantined, StreamTableSuspended
 from freshlake.refresh.edges import graph
 from freshlake.refresh.engine import Engine, Pins
-from freshlake.refresh.folding import fold_if_due, oldest_fold
+from freshlake.refresh.folding import fold_if_due
+from freshlake.refresh.leasing import leased
 from freshlake.refresh.result import FoldResult, RefreshResult
-from freshlake.refresh.stored import stored_nodes
+from freshlake.refresh.roots import from_json
 from freshlake.refresh.terms import Terms
 from freshlake.schedule.graph import Graph
 from freshlake.schedule.state import Consistency
@@ -28,8 +27,10 @@ from freshlake.sources.stream_table import position_of
 
 _log = logging.getLogger("freshlake")
 
-RESTING = (Status.SUSPENDED, Status.ERROR)
+RESTING = (Status.SUSPENDED, Status.ERROR, Status.QUARANTINED)
 """Tables in these states are not refreshed unless a person asks for it; a group is published without them."""
+STOPPED = (Status.SUSPENDED, Status.QUARANTINED)
+"""Tables in these states are not refreshed even then."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,13 @@ class Rounds:
 
     def refresh(self, table: StreamTable, requested: RefreshMode | None) -> RefreshResult:
         """One table and what it reads; only the table itself takes the requested mode."""
+        name = table.full_name.short
         if table.status is Status.SUSPENDED:
-            raise StreamTableSuspended(
-                f"stream table {table.full_name.short} is suspended", hint=f'fl.resume("{table.full_name.short}")'
+            raise StreamTableSuspended(f"stream table {name} is suspended", hint=f'fl.resume("{name}")')
+        if table.is_quarantined:
+            raise StreamTableQuarantined(
+                f"stream table {name} is in quarantine: its rows are not those of its query",
+                hint=f'look at fl.audits("{name}"); then repair it: fl.repair("{name}")',
             )
         if not self.engine.catalog.reads_stream_tables(table.id):
             return self._alone(table, requested)
@@ -99,27 +104,40 @@ class Rounds:
         _, chain, moment = self._upstreams(table, edges)
         for upstream in chain:
             self._raising(self.run([upstream], moment))
+        self._check_sound(edge.stream_table_id for edge in edges)
         return moment
 
+    def _check_sound(self, upstreams: Iterable[int | None]) -> None:
+        """Nothing is made of rows that are known to be wrong."""
+        read = self.engine.catalog.stream_tables_by_id([i for i in upstreams if i is not None])
+        for upstream in read.values():
+            if upstream.is_quarantined:
+                raise StreamTableQuarantined(
+                    f"stream table {upstream.full_name.short}, which it reads, is in quarantine"
+                )
+
     def _upstreams(self, table: StreamTable, edges: Sequence[Dependency]) -> tuple[Graph, list[StreamTable], Round]:
-        """The stream tables that these edges lead to, in order, but for suspended ones, which are left as they are."""
+        """The stream tables that these edges lead to, in order, but for stopped ones, which stay as they are."""
         name = str(table.full_name)
         reads = [edge.source_name for edge in edges if edge.stream_table_id is not None]
         known = graph(self.engine.catalog).with_table(name, reads)
         found = [t for t in map(self.engine.catalog.find, known.order(known.upstream(name))) if t is not None]
         moment = self.begin([*edges, *(e for t in found for e in self.engine.catalog.dependencies(t.id))])
-        return known, [t for t in found if t.status is not Status.SUSPENDED], moment
+        return known, [t for t in found if t.shown_status not in STOPPED], moment
 
     def refresh_all(self) -> list[RefreshResult]:
-        """Every table that is not suspended; one that fails does not stop tables that do not read it."""
+        """Every table that is not stopped; one that fails does not stop tables that do not read it."""
         moment = self.begin(e for edges in self.engine.catalog.all_dependencies().values() for e in edges)
         known = graph(self.engine.catalog)
         by_name = {str(t.full_name): t for t in self.engine.catalog.stream_tables()}
         results: dict[str, RefreshResult] = {}
         for unit in self.units(known):
             tables = [by_name[name] for name in unit if name in by_name]
-            outcome = self.run([t for t in tables if t.status is not Status.SUSPENDED], moment)
-            skipped = (self.skipped(t, "suspended") for t in tables if t.status is Status.SUSPENDED)
+            outcome = self.run([t for t in tables if t.shown_status not in STOPPED], moment)
+            stopped = (
+                (t, "quarantined" if t.is_quarantined else "suspended") for t in tables if t.shown_status in STOPPED
+            )
+            skipped = (self.skipped(table, why) for table, why in stopped)
             results |= {result.table: result for result in (*outcome.results, *skipped)}
         return [results[name] for name in known.order() if name in results]
 
@@ -142,7 +160,7 @@ class Rounds:
             found |= reached
             pending.extend(reached)
         loaded = (immediate[name] for name in known.order(found))
-        return [table for table in loaded if table.is_populated and table.status not in RESTING]
+        return [table for table in loaded if table.is_populated and table.shown_status not in RESTING]
 
     # Groups ----------------------------------------------------------------------------------------------------------
 
@@ -163,6 +181,10 @@ class Rounds:
         """The tables that are published with one, itself among them."""
         group = self.groups(known).of.get(name)
         return (name,) if group is None else group.tables
+
+    def is_alone(self, table: StreamTable) -> bool:
+        """Whether a table is published by itself."""
+        return len(self.group(graph(self.engine.catalog), str(table.full_name))) == 1
 
     def units(self, known: Graph) -> list[tuple[str, ...]]:
         """All tables, those of a group side by side, upstreams before what reads them."""
@@ -192,15 +214,67 @@ class Rounds:
         *,
         retries: bool = False,
         leases: Mapping[int, Lease] | None = None,
+        repairs: bool = False,
     ) -> Outcome:
         """Refresh tables one after the other, upstreams first, and publish them at once; none if one of them failed.
 
         A table that reads one that failed in this round is left out; the others are committed, and the next round goes
-        on from there. Who gives `leases` writes a source, and takes that back when a table cannot follow.
+        on from there. Who gives `leases` writes a source, and takes that back when a table cannot follow, or repairs a
+        table; it folds when it has given them back.
         """
-        outcome = Outcome()
-        pins, together, before = dict(moment.pins), len(tables) > 1, {t.id: t for t in tables}
-        terms = Terms(moment.at, publish=not together, retries=retries, counts=not leases, leases=leases or {})
+        modes, terms = requested or {}, Terms(moment.at, retries=retries, repairs=repairs)
+        if leases is not None:
+            outcome = self._together(tables, moment, modes, replace(terms, counts=False, leases=leases))
+        elif len(tables) == 1:
+            outcome = self._refresh(tables, moment, modes, terms)
+        else:
+            outcome = self._under_leases(tables, moment, modes, terms)
+        if outcome.published:
+            before = {table.id: table for table in tables}
+            outcome.results = [self._after(before, result, folds=leases is None) for result in outcome.results]
+        return outcome
+
+    def _under_leases(
+        self, tables: Sequence[StreamTable], moment: Round, modes: Mapping[int, RefreshMode | None], terms: Terms
+    ) -> Outcome:
+        """Nobody else touches a member until all are published; if somebody does so now, none of them is refreshed."""
+        try:
+            with leased(self.engine, [table.id for table in tables]) as leases:
+                moment = self._not_behind(tables, moment)
+                return self._together(tables, moment, modes, replace(terms, at=moment.at, leases=leases))
+        except FreshlakeError as error:
+            return _none_published(tables, moment, error, [_not_done(t, error.code, error.message) for t in tables])
+
+    def _not_behind(self, tables: Sequence[StreamTable], moment: Round) -> Round:
+        """The moment was taken before the leases: where another process has gone further since, it is taken again."""
+        for table in tables:
+            current = self.engine.catalog.get_by_id(table.id)
+            for key, done in (from_json(current.frontier) or {}).items():
+                pinned = moment.pins.get(key)
+                if pinned is not None and pinned.table_id == done.table_id and pinned.version < done.version:
+                    again = self.begin(e for t in tables for e in self.engine.catalog.dependencies(t.id))
+                    return replace(again, failed=moment.failed)
+        return moment
+
+    def _together(
+        self, tables: Sequence[StreamTable], moment: Round, modes: Mapping[int, RefreshMode | None], terms: Terms
+    ) -> Outcome:
+        if len(tables) == 1:
+            return self._refresh(tables, moment, modes, terms)
+        outcome = self._refresh(tables, moment, modes, replace(terms, publish=False))
+        if outcome.published:
+            self.engine.reached("publish")
+            try:
+                self.engine.catalog.publish(terms.leases[table.id] for table in tables)
+            except FreshlakeError as error:
+                return _none_published(tables, moment, error, outcome.results)
+            self.engine.reached("published")
+        return outcome
+
+    def _refresh(
+        self, tables: Sequence[StreamTable], moment: Round, modes: Mapping[int, RefreshMode | None], terms: Terms
+    ) -> Outcome:
+        outcome, pins = Outcome(), dict(moment.pins)
         for table in tables:
             name = str(table.full_name)
             if blockers := self._blockers(table, moment.failed):
@@ -209,32 +283,25 @@ class Rounds:
                 continue
             try:
                 current = self.engine.catalog.get_by_id(table.id)
-                mode = (requested or {}).get(table.id)
-                result = self.announcer.refresh(current, pins, mode, terms)
+                result = self.announcer.refresh(current, pins, modes.get(table.id), terms)
             except FreshlakeError as error:
                 outcome.failed[name] = moment.failed[name] = error
                 outcome.results.append(_not_done(table, error.code, error.message))
                 continue
             outcome.results.append(result)
-            pins[table.source_key] = committed(self.engine.catalog.get_by_id(table.id))
-        if outcome.failed and together:
-            outcome.published = False
-            return outcome
-        if together:
-            self.engine.reached("publish")
-            self.engine.catalog.publish([t.id for t in tables])
-        outcome.results = [self._after(before, result, folds=not leases) for result in outcome.results]
+            stands = current if result.action is Action.NO_DATA else self.engine.catalog.get_by_id(table.id)
+            pins[table.source_key] = committed(stands)
+        outcome.published = not outcome.failed
         return outcome
 
     def _blockers(self, table: StreamTable, failed: Mapping[str, FreshlakeError]) -> list[str]:
+        if not failed:
+            return []
         reads = {e.source_name for e in self.engine.catalog.dependencies(table.id) if e.stream_table_id is not None}
         return sorted(reads & set(failed))
 
     def _after(self, before: Mapping[int, StreamTable], result: RefreshResult, folds: bool) -> RefreshResult:
-        """What follows once readers see a result: its name in Spark's catalog, and a fold if it is due.
-
-        Who holds the leases folds when it has given them back.
-        """
+        """What follows once readers see a result: its name in Spark's catalog, and a fold if it is due."""
         if result.action in (Action.NO_DATA, Action.SKIPPED):
             return result
         after = self.engine.catalog.get(result.table)
@@ -255,39 +322,13 @@ class Rounds:
             _log.warning("fold of %s: %s", table.full_name.short, error.message)
             return FoldResult(str(table.full_name), 0, 0, 0.0, error=error.message)
 
-    def vacuum(self, table: StreamTable) -> int:
-        """Keeps every base version from which a state is read: the newest, and those that consumers stand at."""
-        engine = self.engine
-        if not table.is_populated:
-            return 0
-        removed = 0
-        folds = [fold for fold in engine.catalog.folds(table.id) if fold.generation == table.generation]
-        for node_id, node in stored_nodes(engine, table, engine.compiled(table)).items():
-            assert node.fold is not None
-            oldest = oldest_fold(engine, table) if node_id == ROOT else node.fold.folded_version
-            # first the way to what is removed, so that no reader sets out for it
-            engine.catalog.prune_folds(table.id, generation=table.generation, oldest_read=oldest, node=node_id)
-            if node_id == ROOT:
-                engine.catalog.prune_points(table.id, generation=table.generation, before=oldest)
-            kept = [fold.base_version for fold in folds if fold.node == node_id and fold.folded_version >= oldest]
-            removed += node.table.vacuum(kept, engine.settings.reader_min_age_seconds)
-        return removed + self._drop_generations(table)
 
-    def _drop_generations(self, table: StreamTable) -> int:
-        """Remove what was stored for earlier queries, once no reader can hold it and no consumer stands in it."""
-        engine, removed = self.engine, 0
-        limit = engine.clock.now() - timedelta(seconds=engine.settings.reader_min_age_seconds)
-        # the first fold of a generation is its load, when readers left the one before
-        begun = {f.generation: f.at for f in reversed(engine.catalog.folds(table.id)) if f.node == ROOT}
-        for generation in range(1, table.published_generation):
-            used = engine.catalog.minimum_consumer_version(table.id, generation) is not None
-            if used or begun.get(generation + 1, limit) > limit:
-                break
-            folder = engine.layout.generation(table.storage_id, generation)
-            removed += sum(p.is_file() for p in folder.rglob("*"))
-            shutil.rmtree(folder, ignore_errors=True)
-            engine.catalog.forget_generations(table.id, before=generation + 1)
-        return removed
+def _none_published(
+    tables: Sequence[StreamTable], moment: Round, error: FreshlakeError, results: list[RefreshResult]
+) -> Outcome:
+    failed = dict.fromkeys((str(table.full_name) for table in tables), error)
+    moment.failed.update(failed)
+    return Outcome(results, failed, published=False)
 
 
 def _not_done(table: StreamTable, reason: str, detail: str | None) -> RefreshResult:

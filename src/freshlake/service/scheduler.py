@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from freshlake.alerts import Alerts
+from freshlake.alerts import Alerts, Event
 from freshlake.catalog.enums import RefreshMode
+from freshlake.catalog.names import TableName
 from freshlake.catalog.owner import describe
 from freshlake.catalog.watching import Looked
 from freshlake.config import Settings
@@ -28,6 +29,7 @@ from freshlake.service.conditions import Conditions
 from freshlake.service.idle import Idleness
 from freshlake.service.known import Dag, Known
 from freshlake.service.rounds import Rounds
+from freshlake.service.sampler import Sampler
 from freshlake.service.watched import limits, watched
 from freshlake.service.workers import Workers
 from freshlake.version import VERSION
@@ -40,8 +42,8 @@ _TOLD = 200
 class Scheduler:
     """One per process and lake; several processes may run one each, the leases of tables keep them apart."""
 
-    def __init__(self, engine: Engine, rounds: Rounds, alerts: Alerts) -> None:
-        self._engine, self._idleness = engine, Idleness(engine)
+    def __init__(self, engine: Engine, rounds: Rounds, alerts: Alerts, sampler: Sampler) -> None:
+        self._engine, self._alerts, self._idleness, self._sampler = engine, alerts, Idleness(engine), sampler
         self._known = Known(engine.catalog)
         self._workers = Workers(engine.clock)
         self._wake = threading.Event()
@@ -68,10 +70,10 @@ class Scheduler:
         settings = self._engine.settings
         self._batches.stopping.clear()
         self._check_slots(settings)
-        self._engine.catalog.register_daemon(settings.scheduler_interval_ms, workers(settings), settings.worker_quota)
+        self._register()
         self._check_others()
-        self._beaten = {}
         self._workers.start()
+        self._sampler.start()
         self._thread = threading.Thread(target=self._loop, name="freshlake-scheduler", daemon=True)
         self._thread.start()
         told = (self._engine.layout.lake, workers(settings), settings.scheduler_interval_ms)
@@ -92,6 +94,11 @@ class Scheduler:
                 told = (describe(daemon.owner), daemon.version, VERSION)
                 _log.warning("%s keeps this lake fresh with Freshlake %s, this is %s: use one version", *told)
 
+    def _register(self) -> None:
+        settings = self._engine.settings
+        self._engine.catalog.register_daemon(settings.scheduler_interval_ms, workers(settings), settings.worker_quota)
+        self._beaten = {}
+
     def stop(self, timeout: float | None = None) -> bool:
         """Start nothing new and wait for what runs; False if that took longer than the timeout."""
         self._batches.stopping.set()
@@ -99,6 +106,7 @@ class Scheduler:
         if self._thread is not None:
             self._thread.join(timeout)
         drained = self._workers.drain(timeout)
+        drained = self._sampler.stop(timeout) and drained
         if self._workers.has_threads:
             self._workers.close(wait=drained)
             self._engine.catalog.end_daemon([job.to_json() for job in self._workers.jobs()[:_TOLD]])
@@ -129,20 +137,32 @@ class Scheduler:
         now = self._engine.clock.now()
         dag = self._known.current()
         looked = self._engine.catalog.look()
-        decided = tick(dag.graph, self._state(looked, dag, now), now)
+        left = frozenset(row.full_name for row in looked if row.is_left(now))
+        self._take_over(looked)
+        decided = tick(dag.graph, self._state(looked, dag, left, now), now)
         self._tell_of_skipped(decided)
         self._conditions.tell(decided, self._batches.typical)
         self._workers.go(self._room())
         if decided.units:
             self._overrun -= {name for unit in decided.units for name in unit.tables}
-            self._batches.begin(decided.units, dag)
+            self._batches.begin(decided.units, dag, left)
         self._beat(now)
         self._conditions.watch_pending(dag, now)
+        self._sampler.consider(dag.graph, now, is_idle=not self._batches.busy)
         return decided
 
-    def _state(self, looked: Sequence[Looked], dag: Dag, now: datetime) -> State:
+    def _take_over(self, looked: Sequence[Looked]) -> None:
+        """Say that another daemon is gone; what it left is due at once, and refreshing that cleans up after it."""
+        catalog = self._engine.catalog
+        for gone in catalog.forget_gone_daemons(self._engine.settings.silent_daemon_seconds):
+            tables = sorted(TableName.parse(row.full_name).short for row in looked if row.owner == gone.owner)
+            who = {"owner": describe(catalog.owner), "previous_owner": describe(gone.owner)}
+            self._alerts.emit(Event.DAEMON_TOOK_OVER, None, **who, last_heard_of=gone.heartbeat_at, tables=tables)
+            catalog.fail_interrupted()
+
+    def _state(self, looked: Sequence[Looked], dag: Dag, left: frozenset[str], now: datetime) -> State:
         immediate = [row.full_name for row in looked if row.refresh_mode is RefreshMode.IMMEDIATE]
-        behind = self._idleness.behind(immediate, dag) if immediate else set()
+        behind = left | (self._idleness.behind(immediate, dag) if immediate else set())
         busy, typical = self._batches.busy, self._batches.typical
         tables = {row.full_name: watched(row, now, busy=busy, behind=behind, typical=typical) for row in looked}
         return State(tables, dag.declared, limits(self._engine.settings))
@@ -184,8 +204,11 @@ class Scheduler:
             "jobs": tuple(job.to_json() for job in self._workers.jobs()[:_TOLD]),
         }
         changed = {name: value for name, value in facts.items() if self._beaten.get(name) != value}
-        self._engine.catalog.beat_daemon(now, **changed)
+        known = self._engine.catalog.beat_daemon(now, **changed)
         self._beaten = facts
+        if not known and self.is_running:
+            # others took this process for dead, while it was stopped
+            self._register()
 
 
 def workers(settings: Settings) -> int:

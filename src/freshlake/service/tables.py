@@ -26,7 +26,8 @@ from freshlake.refresh.choose import Decision
 from freshlake.refresh.definition import Builder, Definition, definition_of
 from freshlake.refresh.edges import check_acyclic, edges_of, graph
 from freshlake.refresh.engine import Engine
-from freshlake.refresh.recover import Heartbeat, adopt
+from freshlake.refresh.leasing import leased
+from freshlake.refresh.recover import adopt
 from freshlake.refresh.refused import require_differential
 from freshlake.refresh.situation import BLOWN, PASSING
 from freshlake.refresh.spark_errors import translated
@@ -144,7 +145,7 @@ class Tables:
         table = self.engine.catalog.get(self._name(name))
         fields = self._checked(options)
         mode = fields.get("refresh_mode", table.refresh_mode)
-        fields |= _fuse(table, fields) | scheduled(mode, table.refresh_mode, fields)
+        fields |= _let_go(table, fields) | scheduled(mode, table.refresh_mode, fields)
         after = self._altered(table, query, dialect, fields)
         if mode is RefreshMode.IMMEDIATE and table.refresh_mode is not mode and after.is_populated:
             self.rounds.refresh(after, None)
@@ -172,7 +173,7 @@ class Tables:
             # an upstream that was rebuilt may give the query another meaning
             compiled, edges = self._feasible(table.full_name, definition, settings, rules)
         self._warn_of_types(table, compiled)
-        fields |= commit.meaning(compiled, settings) | {"fuse_state": None}
+        fields |= commit.meaning(compiled, settings) | {"fuse_state": None, "quarantined_at": None}
         if query is None:
             return self._rebuild(table, definition, compiled, edges, moment, fields, "partitions-altered")
         return self._rebuild(table, definition, compiled, edges, moment, fields | _columns(definition), "query-altered")
@@ -225,43 +226,40 @@ class Tables:
         reason: str,
     ) -> StreamTable:
         engine = self.engine
-        lease = engine.catalog.acquire_lease(table.id, engine.settings.lease_seconds)
-        try:
-            with Heartbeat(engine.catalog, lease, engine.settings.lease_seconds):
-                current = adopt(engine, engine.catalog.get_by_id(table.id), lease)
-                refresh = engine.catalog.begin_refresh(lease)
-                sources = {e.source_key: engine.source(e) for e in edges}
-                spans = commit.spans(replace(current, frontier=None), sources, engine.heads(edges, moment.pins))
-                decision = Decision(Action.REINITIALIZE, reason, None, {"sources": {}})
-                work = commit.Work(
-                    engine,
-                    current,
-                    lease,
+        decision = Decision(Action.REINITIALIZE, reason, None, {"sources": {}})
+        with leased(engine, [table.id]) as leases:
+            lease = leases[table.id]
+            current = adopt(engine, engine.catalog.get_by_id(table.id), lease)
+            refresh = engine.catalog.begin_refresh(lease)
+            sources = {e.source_key: engine.source(e) for e in edges}
+            spans = commit.spans(replace(current, frontier=None), sources, engine.heads(edges, moment.pins))
+            work = commit.Work(
+                engine,
+                current,
+                lease,
+                refresh.refresh_id,
+                decision,
+                spans,
+                compiled,
+                definition,
+                engine.reached,
+                changes,
+                edges,
+                Terms(moment.at),
+            )
+            try:
+                with translated():
+                    work.perform()
+            except FreshlakeError as error:
+                engine.catalog.fail_refresh(
                     refresh.refresh_id,
-                    decision,
-                    spans,
-                    compiled,
-                    definition,
-                    engine.reached,
-                    changes,
-                    edges,
-                    Terms(moment.at),
+                    error,
+                    max_consecutive_errors=engine.settings.max_consecutive_errors,
+                    action=decision.action,
+                    fallback_reason=decision.reason,
+                    counted=False,
                 )
-                try:
-                    with translated():
-                        work.perform()
-                except FreshlakeError as error:
-                    engine.catalog.fail_refresh(
-                        refresh.refresh_id,
-                        error,
-                        max_consecutive_errors=engine.settings.max_consecutive_errors,
-                        action=decision.action,
-                        fallback_reason=decision.reason,
-                        counted=False,
-                    )
-                    raise
-        finally:
-            engine.catalog.release_lease(lease)
+                raise
         engine.forget(table)
         engine.ddl += 1
         after = engine.catalog.get_by_id(table.id)
@@ -308,11 +306,8 @@ class Tables:
             )
         for reader in readers:
             self.drop(str(reader.full_name), if_exists=True, cascade=True)
-        lease = self.engine.catalog.acquire_lease(table.id, self.engine.settings.lease_seconds)
-        try:
+        with leased(self.engine, [table.id]):
             self._remove(table)
-        finally:
-            self.engine.catalog.release_lease(lease)
 
     def _remove(self, table: StreamTable) -> None:
         self.engine.catalog.delete(table.id)
@@ -333,13 +328,14 @@ def _columns(definition: Definition) -> dict[str, Any]:
     }
 
 
-def _fuse(table: StreamTable, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """A blown fuse lets the next refresh pass when the table is resumed; another limit is a new fuse."""
+def _let_go(table: StreamTable, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Resuming a table ends a quarantine, and a blown fuse lets the next refresh pass; a new limit is a new fuse."""
     if "fuse_rows" in fields and fields["fuse_rows"] != table.fuse_rows:
         return {"fuse_state": None}
-    if fields.get("status") is Status.ACTIVE and table.fuse_state == BLOWN:
-        return {"fuse_state": PASSING}
-    return {}
+    if fields.get("status") is not Status.ACTIVE:
+        return {}
+    passing = {"fuse_state": PASSING} if table.fuse_state == BLOWN else {}
+    return {**passing, "quarantined_at": None} if table.is_quarantined else passing
 
 
 def _folded(names: Sequence[str]) -> list[str]:

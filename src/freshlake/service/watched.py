@@ -28,7 +28,8 @@ def watched(
     return Watched(
         name=name,
         schedule=_schedule(row.schedule),
-        is_active=row.status is Status.ACTIVE,
+        is_active=row.status is Status.ACTIVE and row.quarantined_at is None,
+        is_quarantined=row.quarantined_at is not None,
         is_immediate=row.refresh_mode is RefreshMode.IMMEDIATE,
         tier=tier_of(row.tier, row.reads_per_minute, row.last_read_at or row.created_at, now),
         data_timestamp=row.data_timestamp,

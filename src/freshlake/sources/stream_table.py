@@ -104,6 +104,13 @@ class StreamTableSource:
         schema = StructType([known[name] for name in wanted])
         return local_frame(spark, rows, schema).toDF(*columns), rows.num_rows
 
+    def part(self, spark: SparkSession, at: Position, column: str, rows: int, turn: int) -> DataFrame:
+        table, generation = self._table(), _generation(at)
+        storage = self.storage(table, generation)
+        with _kept(table):
+            fold = self._fold(table, generation, at.version)
+            return storage.part(spark, fold, _logical(storage, [column])[0], rows, turn)
+
     def _fold(self, table: StreamTable, generation: int, version: int) -> FoldPoint:
         fold = self.catalog.newest_fold(table.id, generation=generation, upto=version)
         assert fold is not None, "a loaded generation always has a fold"

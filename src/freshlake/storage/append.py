@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from freshlake.errors import CommitConflict, InvariantViolated, LeaseLost
+from freshlake.errors import CommitConflict, InvariantViolated, LeaseLost, StorageMissing
 from freshlake.storage.base import driver_writable
 from freshlake.storage.certificate import Certificate, Note, NoteKind
 from freshlake.storage.layout import VERSION, to_stored
@@ -67,19 +67,27 @@ def _commit(log: Log, staged: Staged, ours: Certificate) -> Certificate:
             hint="run verify on the table, then refresh it with mode FULL",
         )
     final = replace(ours, rows_inserted=staged.inserted, rows_deleted=staged.deleted, row_count=count)
-    log.commit(staged.actions, Note(NoteKind.REFRESH, final), head=ours.version)
+    log.commit(staged.actions, Note(NoteKind.REFRESH, final), ours.epoch, head=ours.version)
     return confirm(log, final)
 
 
 def already_committed(log: Log, ours: Certificate) -> Certificate | None:
     """The committed certificate if this very refresh is in the log already; raises if another one took its place."""
-    head = log.head
-    if ours.version <= head:
-        return _settle(log.certificate(ours.version), ours)
+    log.check(ours.epoch)
     last = log.last_certificate()
+    if last is not None and ours.version <= log.head:
+        return _settle(_made(log, ours.version) or last, ours)
     if last is not None and last.epoch > ours.epoch:
         raise _conflict(last, ours)
     return None
+
+
+def _made(log: Log, version: int) -> Certificate | None:
+    """Who made a version; None when nobody did: a refresh that leaves an internal node as it is leaves one out."""
+    try:
+        return log.certificate(version)
+    except StorageMissing:
+        return None
 
 
 def confirm(log: Log, ours: Certificate) -> Certificate:

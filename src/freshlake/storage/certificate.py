@@ -62,6 +62,7 @@ class NoteKind(StrEnum):
     ROLLBACK = "rollback"
     CLEANUP = "cleanup"
     VACUUM = "vacuum"
+    FENCE = "fence"
 
 
 @dataclass(frozen=True)

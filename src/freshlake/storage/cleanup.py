@@ -19,7 +19,7 @@ from freshlake.storage.log import Log, LogFile
 _ORPHAN_HOURS = 24
 
 
-def rollback(path: str, upto: int) -> None:
+def rollback(path: str, upto: int, epoch: int) -> None:
     """Drop log versions after `upto`, which were never recorded; repeating it changes nothing."""
     log = Log(path)
     if log.head <= upto:
@@ -27,27 +27,28 @@ def rollback(path: str, upto: int) -> None:
     certificate = log.certificate(upto) if upto > 0 else None
     note = Note(NoteKind.ROLLBACK, certificate)
     # An orphan load moved the floor; what it loaded does not count any more.
-    log.commit(_removals(log.stored_files(upto, log.head)), note, head=upto, floor=min(log.floor, upto))
+    removals = _removals(log.stored_files(upto, log.head))
+    log.commit(removals, note, epoch, head=upto, floor=min(log.floor, upto))
 
 
-def cleanup(path: str, keep_after: int, folded: int) -> int:
+def cleanup(path: str, keep_after: int, folded: int, epoch: int) -> int:
     """Drop the files of log versions up to `keep_after` that are folded; returns how many files that were.
 
     `folded` is that of the oldest fold point still in use, so nothing is dropped that a reader has to add to a base.
     """
     try:
-        return _cleanup(path, min(keep_after, folded))
+        return _cleanup(path, min(keep_after, folded), epoch)
     except CommitConflict:  # a refresh came in between
-        return _cleanup(path, min(keep_after, folded))
+        return _cleanup(path, min(keep_after, folded), epoch)
 
 
-def _cleanup(path: str, upto: int) -> int:
+def _cleanup(path: str, upto: int, epoch: int) -> int:
     log = Log(path)
     upto = min(upto, log.head)
     if upto <= log.floor:
         return 0
     files = log.files(log.floor, upto)
-    log.commit(_removals(files), Note(NoteKind.CLEANUP, log.last_certificate()), floor=upto)
+    log.commit(_removals(files), Note(NoteKind.CLEANUP, log.last_certificate()), epoch, floor=upto)
     return len(files)
 
 

@@ -16,8 +16,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructField, StructType
 
-from freshlake.errors import InvariantViolated, StorageMissing
+from freshlake.errors import CommitConflict, InvariantViolated, StorageMissing
 from freshlake.storage.base import (
+    Turn,
     driver_writable,
     follows,
     newest_note,
@@ -28,7 +29,7 @@ from freshlake.storage.base import (
 )
 from freshlake.storage.certificate import Certificate, Note, NoteKind
 from freshlake.storage.changes import changes
-from freshlake.storage.commits import notes, open_table
+from freshlake.storage.commits import notes
 from freshlake.storage.identity import expand, prepare, same
 from freshlake.storage.layout import BASE, FoldPoint, Limits
 from freshlake.storage.log import Log
@@ -61,13 +62,33 @@ class FoldForm(StrEnum):
 
 
 def fold(
-    spark: SparkSession, path: str, upto: int, point: FoldPoint, limits: Limits, form: FoldForm | None = None
+    spark: SparkSession,
+    path: str,
+    upto: int,
+    point: FoldPoint,
+    limits: Limits,
+    epoch: int,
+    form: FoldForm | None = None,
 ) -> FoldPoint:
-    """Bring versions up to `upto` into the base; `form` overrides the choice."""
+    """Bring versions up to `upto` into the base under a lease; `form` overrides the choice.
+
+    Raises LeaseLost when the holder of the lease was shut out.
+    """
     if upto <= point.folded_version:
         return point
+    try:
+        return _fold(spark, Turn.take(path, epoch), upto, point, limits, form)
+    except CommitConflict:
+        Turn.take(path, epoch)  # a lost lease is the better answer
+        raise
+
+
+def _fold(
+    spark: SparkSession, turn: Turn, upto: int, point: FoldPoint, limits: Limits, form: FoldForm | None
+) -> FoldPoint:
+    path = turn.path
     log = Log(path)
-    start, intact = _start(path, log, upto, point)
+    start, intact = _start(turn, log, upto, point)
     base = open_base(path, start.base_version)
     delta = changes(spark, log, base.schema, start.folded_version, upto, base.schema.names, limits)
     if delta.is_empty and intact:
@@ -77,9 +98,9 @@ def fold(
     parent = None if chosen is FoldForm.REWRITE else base.version
     note = Note(NoteKind.FOLD, _certificate(log, upto), folded_version=upto, parent=parent)
     with translated(path):
-        _write(state, path, delta, note, chosen)
-    version = newest_note(path, note)
-    return FoldPoint(_compacted(spark, path, version, note), upto)
+        _write(state, turn, delta, note, chosen)
+    version = newest_note(turn, note)
+    return FoldPoint(_compacted(spark, turn, version, note), upto)
 
 
 def choose(state: State, delta: Relation) -> FoldForm:
@@ -92,13 +113,13 @@ def choose(state: State, delta: Relation) -> FoldForm:
     return FoldForm.REWRITE if touched > state.base.bytes * _MOST else FoldForm.MERGE
 
 
-def _start(path: str, log: Log, upto: int, point: FoldPoint) -> tuple[FoldPoint, bool]:
+def _start(turn: Turn, log: Log, upto: int, point: FoldPoint) -> tuple[FoldPoint, bool]:
     """Where to continue from, and whether the newest base is exactly that.
 
     If it is not (a foreign commit, a load or fold of versions that were rolled back), only a rewrite from the recorded
     point is right.
     """
-    since = list(takewhile(lambda commit: commit[0] > point.base_version, notes(open_table(f"{path}/{BASE}"))))
+    since = list(takewhile(lambda commit: commit[0] > point.base_version, notes(turn.table)))
     if not since:
         return point, True
     head, newest = since[0]
@@ -122,48 +143,48 @@ def _certificate(log: Log, version: int) -> Certificate | None:
         return None
 
 
-def _write(state: State, path: str, delta: Relation, note: Note, form: FoldForm) -> None:
+def _write(state: State, turn: Turn, delta: Relation, note: Note, form: FoldForm) -> None:
     if form is FoldForm.APPEND and delta.insert_only:
-        _append(state, path, delta, note)
+        _append(state, turn, delta, note)
     elif form is FoldForm.MERGE and delta.arrow is not None:
-        _merge(state, path, delta.arrow, note)
+        _merge(state, turn, delta.arrow, note)
     else:
-        _rewrite(state, path, delta, note)
+        _rewrite(state, turn, delta, note)
 
 
-def _rewrite(state: State, path: str, delta: Relation, note: Note) -> None:
+def _rewrite(state: State, turn: Turn, delta: Relation, note: Note) -> None:
     deltas = [] if delta.is_empty else [delta]
-    small = small_rows(state.base, deltas, (), state.limits, path) if _is_writable(state) else None
+    small = small_rows(state.base, deltas, (), state.limits, turn.path) if _is_writable(state) else None
     if small is not None:
-        write_rows(path, state.base.schema, small, note, "overwrite")
+        write_rows(turn, state.base.schema, small, note, "overwrite")
         return
-    write_base(path, state.with_deltas(deltas).coalesce(_writers(state)), note, "overwrite")
+    write_base(turn, state.with_deltas(deltas).coalesce(_writers(state)), note, "overwrite")
 
 
 def _is_writable(state: State) -> bool:
     return driver_writable(state.base.schema, state.base.partition_columns)
 
 
-def _append(state: State, path: str, delta: Relation, note: Note) -> None:
+def _append(state: State, turn: Turn, delta: Relation, note: Note) -> None:
     if delta.arrow is None or not _is_writable(state):
-        write_base(path, expand(delta.dataframe(state.spark)), note, "append")
+        write_base(turn, expand(delta.dataframe(state.spark)), note, "append")
         return
-    write_rows(path, state.base.schema, copies(delta.arrow), note, "append")
+    write_rows(turn, state.base.schema, copies(delta.arrow), note, "append")
 
 
-def _merge(state: State, path: str, entries: pa.Table, note: Note) -> None:
+def _merge(state: State, turn: Turn, entries: pa.Table, note: Note) -> None:
     """Delete every copy of a touched row and insert what is left of it, with the new rows."""
     removed = negative(entries)
     left = state.remaining(removed).toArrow()
     if negative(left).num_rows:
-        raise InvariantViolated(f"the log of {path} removes rows that are not in its base")
+        raise InvariantViolated(f"the log of {turn.path} removes rows that are not in its base")
     added = [copies(positive(entries)), copies(left.select(entries.column_names).cast(entries.schema))]
     source = _source(state, removed.drop_columns([WEIGHT]), pa.concat_tables(added))
     schema = state.base.schema
     prepare(state.spark, schema)
     values: dict[str, str | Column] = {quoted(name): F.col(f"r.{quoted(name)}") for name in schema.names}
-    target = SparkDeltaTable.forPath(state.spark, f"{path}/{BASE}").alias("l")
-    with noted(state.spark, note):
+    target = SparkDeltaTable.forPath(state.spark, f"{turn.path}/{BASE}").alias("l")
+    with noted(state.spark, note, turn):
         target.merge(
             source.alias("r"), F.col(f"r.{_REMOVES}") & same("l", "r", schema)
         ).whenMatchedDelete().whenNotMatchedInsert(~F.col(f"r.{_REMOVES}"), values).execute()
@@ -184,12 +205,15 @@ def _writers(state: State) -> int:
     return max(1, parallel, math.ceil(size / _FILE_BYTES))
 
 
-def _compacted(spark: SparkSession, path: str, version: int, note: Note) -> int:
-    """Keep the number of small files that appends leave behind within bounds."""
-    base: Snapshot = open_base(path, version)
+def _compacted(spark: SparkSession, turn: Turn, version: int, note: Note) -> int:
+    """Keep the number of small files that appends leave behind within bounds.
+
+    It has no number: one that comes too late changes no rows, and is known by its parent.
+    """
+    base: Snapshot = open_base(turn.path, version)
     if excess_files(base.files, _SMALL_FILE) < _MAX_SMALL_FILES:
         return version
-    compacted = Note(NoteKind.COMPACT, note.certificate, note.folded_version)
-    with translated(path), noted(spark, compacted):
-        SparkDeltaTable.forPath(spark, f"{path}/{BASE}").optimize().executeCompaction()
-    return newest_note(path, compacted)
+    compacted = Note(NoteKind.COMPACT, note.certificate, note.folded_version, parent=version)
+    with translated(turn.path), noted(spark, compacted):
+        SparkDeltaTable.forPath(spark, f"{turn.path}/{BASE}").optimize().executeCompaction()
+    return newest_note(turn, compacted)

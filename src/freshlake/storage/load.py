@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 
 from freshlake.errors import CommitConflict
 from freshlake.storage.append import already_committed, confirm
-from freshlake.storage.base import driver_writable, newest_note, write_base, write_rows
+from freshlake.storage.base import Turn, driver_writable, newest_note, write_base, write_rows
 from freshlake.storage.certificate import Certificate, Note, NoteKind
 from freshlake.storage.layout import FoldPoint, logical_schema, to_stored
 from freshlake.storage.log import Log
@@ -37,16 +37,17 @@ def _load(
     spark: SparkSession, path: str, log: Log, stored: StructType, rows: DataFrame | pa.Table, ours: Certificate
 ) -> Certificate:
     note = Note(NoteKind.LOAD, ours, folded_version=ours.version)
+    turn = Turn.take(path, ours.epoch)
     if isinstance(rows, pa.Table) and driver_writable(stored, open_base(path).partition_columns):
-        write_rows(path, stored, rows, note, "overwrite")
+        write_rows(turn, stored, rows, note, "overwrite")
     else:
         frame = local_frame(spark, rows, logical_schema(stored)) if isinstance(rows, pa.Table) else rows
-        write_base(path, to_stored(frame, stored), note, "overwrite")
+        write_base(turn, to_stored(frame, stored), note, "overwrite")
     base = open_base(path)
     if base.version or base.rows:  # no rows at all may make no commit
-        newest_note(path, note)
+        newest_note(turn, note)
     count = base.rows
     final = replace(ours, base_version=base.version, row_count=count, rows_inserted=count or 0)
     # Nothing of this version is in the log, so the log begins after it.
-    log.commit((), Note(NoteKind.LOAD, final), head=ours.version, floor=ours.version)
+    log.commit((), Note(NoteKind.LOAD, final), ours.epoch, head=ours.version, floor=ours.version)
     return confirm(log, final)

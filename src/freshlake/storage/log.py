@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
-from freshlake.errors import StorageCorrupt, StorageMissing
-from freshlake.storage.certificate import Certificate, Note
+from freshlake.errors import CommitConflict, LeaseLost, StorageCorrupt, StorageMissing
+from freshlake.storage.certificate import Certificate, Note, NoteKind
 from freshlake.storage.commits import commit, notes, open_table
 from freshlake.storage.layout import LOG, VERSION
 from freshlake.storage.relation import WEIGHT
@@ -33,8 +33,8 @@ class LogFile:
 class Log:
     """The log of one change-logged table, as of the moment it was opened.
 
-    Two transaction ids are kept in the table: the newest version, and the version up to which rows are not (or no
-    longer) here, because a load or a fold put them into the base.
+    Three transaction ids are kept in the table: the newest version; the version up to which rows are not (or no longer)
+    here, because a load or a fold put them into the base; and the newest lease whose holder was shut out.
     """
 
     def __init__(self, path: str) -> None:
@@ -42,6 +42,7 @@ class Log:
         self.table: DeltaTable = open_table(self.path)
         self._head_id = str(self.table.metadata().id)
         self._floor_id = f"{self._head_id}/floor"
+        self._fence_id = f"{self._head_id}/fence"
 
     @property
     def head(self) -> int:
@@ -89,12 +90,41 @@ class Log:
         self,
         actions: Sequence[AddAction | RemoveAction],
         note: Note,
+        epoch: int,
         head: int | None = None,
         floor: int | None = None,
     ) -> None:
-        """Add one commit, moving head or floor with it."""
+        """Add one commit under a lease, moving head or floor with it; raises LeaseLost when its holder was shut out."""
+        self.check(epoch)
         ids = {self._head_id: head, self._floor_id: floor}
-        commit(self.table, actions, note, {app: value for app, value in ids.items() if value is not None})
+        try:
+            commit(self.table, actions, note, {app: value for app, value in ids.items() if value is not None})
+        except CommitConflict:
+            self._check(open_table(self.path), epoch)  # a lost lease is the better answer
+            raise
+
+    def check(self, epoch: int) -> None:
+        """Raise LeaseLost when the holder of this lease may no longer write here."""
+        self._check(self.table, epoch)
+
+    def _check(self, table: DeltaTable, epoch: int) -> None:
+        fence = table.transaction_version(self._fence_id) or 0
+        if epoch <= fence:
+            raise LeaseLost(f"lease {epoch} came too late", detail=f"{self.path} is closed to leases up to {fence}")
+
+    def close_to(self, epoch: int) -> bool:
+        """Shut out the holders of leases up to this one; False if another commit came in between.
+
+        The commit touches the ids that all others carry, so one that is on its way finds a conflict.
+        """
+        if epoch <= (self.table.transaction_version(self._fence_id) or 0):
+            return True
+        ids = {self._head_id: self.head, self._floor_id: self.floor, self._fence_id: epoch}
+        try:
+            commit(self.table, (), Note(NoteKind.FENCE, self.last_certificate()), ids)
+        except CommitConflict:
+            return False
+        return True
 
     def _check_range(self, after: int, upto: int) -> None:
         if upto > self.head:

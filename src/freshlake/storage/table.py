@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from freshlake.errors import StorageCorrupt
 from freshlake.storage import append, cleanup, layout, load
+from freshlake.storage.base import close_base
 from freshlake.storage.certificate import Certificate
 from freshlake.storage.changes import changes, logical_delta, stored_delta
 from freshlake.storage.fold import FoldForm, fold
@@ -26,6 +27,7 @@ from freshlake.storage.partitions import check_partitions, storable_delta, stora
 from freshlake.storage.read import open_base, read, stored_columns
 from freshlake.storage.relation import Relation
 from freshlake.storage.scan import KeyFilter, Snapshot
+from freshlake.storage.scan.part import read_part
 from freshlake.storage.scan.paths import plain
 
 __all__ = ["Certificate", "ChangeLogged", "FoldForm", "FoldPoint", "Limits", "Pending"]
@@ -138,6 +140,17 @@ class ChangeLogged:
         delta = changes(spark, Log(self.path), self.stored, after, upto, wanted, self.limits)
         return logical_delta(spark, delta, StructType([self.stored[name] for name in wanted]))
 
+    def part(self, spark: SparkSession, fold: FoldPoint, column: str, rows: int, turn: int) -> DataFrame:
+        """One column of about so many rows of the base, others each turn."""
+        base = open_base(self.path, fold.base_version)
+        (stored,) = stored_columns(base.schema, [column])
+        return read_part(spark, base, stored, rows, turn)
+
+    def size(self, at: int, fold: FoldPoint) -> int | None:
+        """How many rows there are to read at a version, if the metadata knows."""
+        base = open_base(self.path, fold.base_version).rows
+        return None if base is None else base + self.pending(fold, at).rows
+
     def pending(self, fold: FoldPoint, upto: int) -> Pending:
         """What a fold up to a version would bring in."""
         if upto <= fold.folded_version:
@@ -146,17 +159,24 @@ class ChangeLogged:
         rows = sum(file.data.rows or 0 for file in files)
         return Pending(len({file.version for file in files}), rows, sum(file.data.size for file in files))
 
-    def fold(self, spark: SparkSession, upto: int, point: FoldPoint, form: FoldForm | None = None) -> FoldPoint:
+    def fold(
+        self, spark: SparkSession, upto: int, point: FoldPoint, epoch: int, form: FoldForm | None = None
+    ) -> FoldPoint:
         """Bring versions up to `upto` into the base."""
-        return fold(spark, self.path, upto, point, self.limits, form)
+        return fold(spark, self.path, upto, point, self.limits, epoch, form)
 
-    def rollback(self, upto: int) -> None:
+    def rollback(self, upto: int, epoch: int) -> None:
         """Drop versions after `upto` that no catalog recorded."""
-        cleanup.rollback(self.path, upto)
+        cleanup.rollback(self.path, upto, epoch)
 
-    def cleanup(self, keep_after: int, folded: int) -> int:
+    def cleanup(self, keep_after: int, folded: int, epoch: int) -> int:
         """Drop folded versions up to `keep_after` from the log."""
-        return cleanup.cleanup(self.path, keep_after, folded)
+        return cleanup.cleanup(self.path, keep_after, folded, epoch)
+
+    def fence(self, epoch: int) -> None:
+        """Shut out the holders of all earlier leases than this one, also from commits that they have begun."""
+        while not (Log(self.path).close_to(epoch - 1) and close_base(self.path, epoch - 1)):
+            pass  # what had been on its way has arrived in between
 
     def vacuum(self, keep_base: Iterable[int], min_age_seconds: int) -> int:
         """Delete files that no kept version needs."""
