@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from freshlake.catalog.records import Daemon
+from freshlake.catalog.daemons import Daemon
 from freshlake.service.liveness import liveness
 from tests.unit.schedule_cases import NOW, ago
 

@@ -16,8 +16,10 @@ from freshlake.config import Settings
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.layout import Layout
 from freshlake.service.announce import Announcer
+from freshlake.service.auditing import Auditing
 from freshlake.service.names import Names
 from freshlake.service.rounds import Rounds
+from freshlake.service.sampler import Sampler
 from freshlake.service.scheduler import Scheduler
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -33,7 +35,8 @@ class One:
         self.engine = Engine(self.catalog, Layout(lake, self.catalog), none, Settings(**settings), clock)
         alerts = Alerts(self.catalog, clock)
         rounds = Rounds(self.engine, cast(Names, none), Announcer(self.engine, alerts))
-        self.scheduler = Scheduler(self.engine, rounds, alerts)
+        sampler = Sampler(self.engine, cast(Auditing, none))
+        self.scheduler = Scheduler(self.engine, rounds, alerts, sampler)
         self.catalog.register_daemon(1_000, 8, self.engine.settings.worker_quota)
 
     def ticked(self) -> int:

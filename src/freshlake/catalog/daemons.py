@@ -13,7 +13,7 @@ from sqlalchemy import Connection, MetaData, Table, delete, insert, select, upda
 from freshlake.catalog.database import Database
 from freshlake.catalog.owner import is_dead
 from freshlake.catalog.postgres import neighbours
-from freshlake.catalog.records import Daemon, Json
+from freshlake.catalog.records import Json
 from freshlake.catalog.rows import fetch
 from freshlake.catalog.tables import daemons
 from freshlake.version import VERSION
@@ -21,6 +21,29 @@ from freshlake.version import VERSION
 _REMEMBERED = timedelta(days=7)
 _SILENT_SECONDS = 10.0
 _SILENT_TICKS = 5
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """A process that runs a scheduler over the lake, as it was at its last tick."""
+
+    owner: str
+    started_at: datetime
+    heartbeat_at: datetime
+    last_tick_at: datetime | None
+    ended_at: datetime | None
+    interval_ms: int
+    workers: int
+    """How many refreshes it may run side by side."""
+    running: int = 0
+    waiting: int = 0
+    """Units that run, and that could run if there were room."""
+    quota: int = 0
+    """Workers that its lake is to have of those of all lakes; 0: an equal part."""
+    version: str | None = None
+    """Of Freshlake."""
+    jobs: tuple[Json, ...] | None = None
+    """What it runs and ran lately."""
 
 
 @dataclass(frozen=True)

@@ -317,29 +317,6 @@ class Fold:
 
 
 @dataclass(frozen=True)
-class Daemon:
-    """A process that runs a scheduler over the lake, as it was at its last tick."""
-
-    owner: str
-    started_at: datetime
-    heartbeat_at: datetime
-    last_tick_at: datetime | None
-    ended_at: datetime | None
-    interval_ms: int
-    workers: int
-    """How many refreshes it may run side by side."""
-    running: int = 0
-    waiting: int = 0
-    """Units that run, and that could run if there were room."""
-    quota: int = 0
-    """Workers that its lake is to have of those of all lakes; 0: an equal part."""
-    version: str | None = None
-    """Of Freshlake."""
-    jobs: tuple[Json, ...] | None = None
-    """What it runs and ran lately."""
-
-
-@dataclass(frozen=True)
 class StatePoint:
     """Version `version` of a stream table equals its query when its roots stand at `roots`."""
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from freshlake.catalog.daemons import is_awake
+from freshlake.catalog.daemons import Daemon, is_awake
 from freshlake.catalog.owner import describe, is_dead
-from freshlake.catalog.records import Daemon
 from freshlake.service.report import Finding, Severity
 
 _NAME = "scheduler"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from freshlake.catalog.daemons import is_awake
+from freshlake.catalog.daemons import Daemon, is_awake
 from freshlake.catalog.names import TableName
 from freshlake.catalog.owner import describe
-from freshlake.catalog.records import Daemon, Json
+from freshlake.catalog.records import Json
 from freshlake.catalog.store import Catalog
 from freshlake.service.workers import JobState
 
