@@ -1,5 +1,6 @@
 """The catalog: what stream tables there are and where each of them stands."""
 
+from freshlake.catalog.audits import Audit, NewAudit
 from freshlake.catalog.enums import (
     Action,
     AuditOutcome,
@@ -16,13 +17,11 @@ from freshlake.catalog.names import DEFAULT_SCHEMA, TableName
 from freshlake.catalog.owner import Owner
 from freshlake.catalog.records import (
     AlertRecord,
-    Audit,
     Commit,
     Consumer,
     Dependency,
     Fold,
     Lease,
-    NewAudit,
     NewStreamTable,
     NodeState,
     Refresh,

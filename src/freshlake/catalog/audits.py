@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,7 +13,7 @@ from freshlake.catalog.database import Database
 from freshlake.catalog.enums import AuditOutcome
 from freshlake.catalog.history import storable
 from freshlake.catalog.leases import check_epoch
-from freshlake.catalog.records import Audit, NewAudit
+from freshlake.catalog.records import Json
 from freshlake.catalog.rows import fetch, fetch_one
 from freshlake.catalog.stream_tables import change
 from freshlake.catalog.tables import audits, meta
@@ -23,6 +23,49 @@ _CLAIMED = "audited_at"
 _DULL = (AuditOutcome.EQUAL, AuditOutcome.NOT_VERIFIED)
 KEPT = 50
 """Audits of a table that found nothing, as many as stay; those that found something stay as long as the table."""
+
+
+@dataclass(frozen=True)
+class NewAudit:
+    """What an audit found, as it is recorded.
+
+    `checks` say for every stored node how it was compared, or why not. `missing` rows the query has and the node has
+    not, `unexpected` ones the other way round; `evidence` has some of them, and where everything stood.
+    """
+
+    stream_table_id: int
+    started_at: datetime
+    outcome: AuditOutcome
+    asked_by: str
+    generation: int
+    version: int
+    checks: tuple[Json, ...] = ()
+    missing: int = 0
+    unexpected: int = 0
+    compared_rows: int = 0
+    evidence: Json | None = None
+    detail: str | None = None
+
+
+@dataclass(frozen=True)
+class Audit:
+    """One audit of a stream table; `refresh_id` is the refresh that repaired it."""
+
+    id: int
+    stream_table_id: int
+    started_at: datetime
+    ended_at: datetime
+    outcome: AuditOutcome
+    asked_by: str
+    generation: int
+    version: int
+    checks: tuple[Json, ...]
+    missing: int
+    unexpected: int
+    compared_rows: int
+    evidence: Json | None
+    detail: str | None
+    refresh_id: str | None
 
 
 class Audits(Database):

@@ -9,7 +9,6 @@ from typing import Any
 
 from freshlake.catalog.enums import (
     Action,
-    AuditOutcome,
     DefinitionKind,
     FoldPolicy,
     RefreshMode,
@@ -337,49 +336,6 @@ class AlertRecord:
     event: str
     stream_table: str | None
     payload: Json
-
-
-@dataclass(frozen=True)
-class NewAudit:
-    """What an audit found, as it is recorded.
-
-    `checks` say for every stored node how it was compared, or why not. `missing` rows the query has and the node has
-    not, `unexpected` ones the other way round; `evidence` has some of them, and where everything stood.
-    """
-
-    stream_table_id: int
-    started_at: datetime
-    outcome: AuditOutcome
-    asked_by: str
-    generation: int
-    version: int
-    checks: tuple[Json, ...] = ()
-    missing: int = 0
-    unexpected: int = 0
-    compared_rows: int = 0
-    evidence: Json | None = None
-    detail: str | None = None
-
-
-@dataclass(frozen=True)
-class Audit:
-    """One audit of a stream table; `refresh_id` is the refresh that repaired it."""
-
-    id: int
-    stream_table_id: int
-    started_at: datetime
-    ended_at: datetime
-    outcome: AuditOutcome
-    asked_by: str
-    generation: int
-    version: int
-    checks: tuple[Json, ...]
-    missing: int
-    unexpected: int
-    compared_rows: int
-    evidence: Json | None
-    detail: str | None
-    refresh_id: str | None
 
 
 def stream_table_key(stream_table_id: int) -> str:

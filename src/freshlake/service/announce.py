@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from freshlake.alerts import Alerts, Event
+from freshlake.catalog.audits import Audit
 from freshlake.catalog.enums import Action, RefreshMode, Status
-from freshlake.catalog.records import Audit, Json, Refresh, StreamTable
+from freshlake.catalog.records import Json, Refresh, StreamTable
 from freshlake.errors import FreshlakeError, FullRefused, FuseBlown, SourceSchemaChanged
 from freshlake.refresh.result import RefreshResult, Verification
 from freshlake.refresh.situation import BLOWN

@@ -12,8 +12,9 @@ from datetime import datetime
 from typing import Any
 
 from freshlake.alerts.alert import plain
+from freshlake.catalog.audits import Audit, NewAudit
 from freshlake.catalog.enums import AuditOutcome, RefreshMode
-from freshlake.catalog.records import Audit, Lease, NewAudit, StreamTable
+from freshlake.catalog.records import Lease, StreamTable
 from freshlake.errors import FreshlakeError, InvalidArgument, InvariantViolated, StorageCorrupt, StorageMissing
 from freshlake.refresh.audit import Check, Inspection, Keys, inspect
 from freshlake.refresh.engine import MAY_PASS, Engine

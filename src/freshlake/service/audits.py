@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from freshlake.catalog.audits import Audit
 from freshlake.catalog.enums import AuditOutcome
-from freshlake.catalog.records import Audit, StreamTable
+from freshlake.catalog.records import StreamTable
 from freshlake.errors import InvalidArgument
 from freshlake.refresh.audit import Keys
 from freshlake.refresh.result import Verification

@@ -7,8 +7,9 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import UTC, datetime, timedelta
 
+from freshlake.catalog.audits import Audit
 from freshlake.catalog.enums import AuditOutcome
-from freshlake.catalog.records import Audit, StreamTable
+from freshlake.catalog.records import StreamTable
 from freshlake.errors import FreshlakeError, NotFound
 from freshlake.refresh.engine import Engine
 from freshlake.schedule.audit import Candidate, next_audit
