@@ -38,7 +38,8 @@ def _run(options: Options, folder: Path) -> Measurements:
 
     with freshlake.connect(folder / "lake", spark_settings=BOOKS) as fl:
         meter = Meter(fl.spark)
-        Grid(fl, meter, options, folder / "targets", found, save).run()
+        if options.cases:
+            Grid(fl, meter, options, folder / "targets", found, save).run()
         quiet.measure(options, meter, folder, found)
     save()
     return found

@@ -57,6 +57,20 @@ class Settings(BaseSettings):
     max_concurrent_refreshes: Annotated[
         int, Field(ge=1, le=32, description="Most refreshes that one scheduler runs at a time.")
     ] = 4
+    max_dynamic_refresh_workers: Annotated[
+        int,
+        Field(ge=0, le=1_024, description="Most refreshes that all daemons of an installation run together; 0 = any."),
+    ] = 0
+    worker_quota: Annotated[
+        int, Field(ge=0, le=1_024, description="How many of those this lake is to have; 0 = an equal part.")
+    ] = 0
+    lazy_refresh_timeout: Annotated[
+        float,
+        Field(ge=0, le=3_600, description="How many seconds a read of a cold or frozen table waits for a refresh."),
+    ] = 10.0
+    aligned_schedules: Annotated[
+        bool, Field(description="Whether intervals end at moments that tables of different schedules share.")
+    ] = False
     auto_backoff: Annotated[bool, Field(description="Whether stream tables that fall behind get longer intervals.")] = (
         False
     )
@@ -104,6 +118,19 @@ class Settings(BaseSettings):
     reader_min_age_seconds: Annotated[
         int, Field(ge=0, le=604_800, description="Files younger than this are kept for running readers.")
     ] = 3_600
+    audit_interval_seconds: Annotated[
+        int,
+        Field(ge=0, le=2_592_000, description="How often a scheduler audits a stream table, one at a time; 0 = never."),
+    ] = 3_600
+    audit_max_rows: Annotated[
+        int,
+        Field(
+            ge=1_000, le=1_000_000_000, description="Rows up to which an audit compares everything; beyond, some keys."
+        ),
+    ] = 1_000_000
+    audit_repair: Annotated[
+        bool, Field(description="Whether what an audit finds wrong is put right at once; if not, a person decides.")
+    ] = True
     alert_webhooks: Annotated[
         str,
         AfterValidator(_addresses),

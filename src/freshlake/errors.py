@@ -352,6 +352,13 @@ class StreamTableSuspended(UserError):
     default_hint = "resume it: ALTER STREAM TABLE name RESUME"
 
 
+class StreamTableQuarantined(UserError):
+    """An audit found that the rows of a stream table are not those of its query; it waits to be put right."""
+
+    code = "stream-table-quarantined"
+    default_hint = "look at fl.audits(name); then repair it: fl.repair(name)"
+
+
 class FullRefused(UserError):
     """A refresh would recompute everything, which an option of the stream table forbids."""
 

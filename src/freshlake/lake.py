@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 
 from freshlake import session
@@ -22,30 +20,27 @@ from freshlake.compiler.explain import Explanation
 from freshlake.config import Settings, addresses
 from freshlake.errors import InvalidArgument, NotFound
 from freshlake.refresh.definition import Builder
-from freshlake.refresh.engine import Engine, Pins
-from freshlake.refresh.folding import fold, fold_if_due
+from freshlake.refresh.engine import Engine
+from freshlake.refresh.folding import fold
 from freshlake.refresh.layout import Layout
 from freshlake.refresh.result import FoldResult, RefreshResult, Verification
 from freshlake.refresh.vacuuming import vacuum
-from freshlake.refresh.verify import verify
 from freshlake.service import statements
 from freshlake.service.announce import Announcer
+from freshlake.service.auditing import Auditing
+from freshlake.service.audits import AuditRecord, Audits
 from freshlake.service.choices import Choice, PastChoice, next_choice, past_choices
 from freshlake.service.health import Health
 from freshlake.service.immediate import Immediate
 from freshlake.service.names import Names
+from freshlake.service.on_demand import OnDemand
 from freshlake.service.options import NAMES, refuse_later
+from freshlake.service.pool import JobStatus, WorkerPool, job_statuses, worker_pools
+from freshlake.service.quiet import quietly
 from freshlake.service.reading import Reading
-from freshlake.service.report import (
-    Finding,
-    RefreshRecord,
-    Report,
-    SourceInfo,
-    StreamTableStatus,
-    TreeLine,
-    Validation,
-)
+from freshlake.service.report import Finding, RefreshRecord, Report, SourceInfo, StreamTableStatus, TreeLine, Validation
 from freshlake.service.rounds import Rounds
+from freshlake.service.sampler import Sampler
 from freshlake.service.scheduler import Scheduler
 from freshlake.service.snapshots import Snapshot, Snapshots
 from freshlake.service.sql import Sql
@@ -94,18 +89,21 @@ class Freshlake:
         self._given = settings
         self._names = Names(engine.spark, engine.catalog, engine.layout, embedded)
         engine.resolve = self._names.ensure
-        webhooks, days = addresses(engine.settings.alert_webhooks), engine.settings.alert_retention_days
-        self._alerts = Alerts(engine.catalog, engine.clock, webhooks=webhooks, retention_days=days)
+        self._alerts = Alerts(engine.catalog, engine.clock)
+        self._alerts.configure(addresses(engine.settings.alert_webhooks), engine.settings.alert_retention_days)
         self._announcer = Announcer(engine, self._alerts)
         self._rounds = Rounds(engine, self._names, self._announcer)
         self._tables = Tables(engine, self._names, self._rounds, self._announcer)
         self._immediate = Immediate(engine, self._rounds, self._alerts)
-        self._reading = Reading(engine, self._immediate.caught_up)
+        auditing = Auditing(engine, self._rounds, self._announcer)
+        self._audits, sampler = Audits(auditing), Sampler(engine, auditing)
+        self._scheduler = Scheduler(engine, self._rounds, self._alerts, sampler)
+        self._on_demand = OnDemand(engine, self._rounds, self._scheduler)
+        self._reading = Reading(engine, lambda table: self._on_demand.read(self._immediate.caught_up(table)))
         self._snapshots = Snapshots(engine, self._reading, self._name)
         self._sql = Sql(engine, self._names, self._reading.state, self._immediate)
         self._report = Report(self._tables)
         self._health = Health(engine)
-        self._scheduler = Scheduler(engine, self._rounds, self._alerts, self._immediate)
         engine.catalog.fail_interrupted()
         self._names.ensure(None)
 
@@ -124,7 +122,7 @@ class Freshlake:
 
     def write(self, frame: DataFrame, name: str, *, mode: str = "append") -> None:
         """Write a DataFrame into a plain Delta table; stream tables in mode IMMEDIATE follow, or it is undone."""
-        with self._quietly():
+        with quietly():
             self._sql.write(frame, name, mode)
 
     # Definitions -----------------------------------------------------------------------------------------------------
@@ -152,7 +150,7 @@ class Freshlake:
         """Create a stream table and load it; nothing is left behind when that fails."""
         options = _options(locals())
         refuse_later("create_stream_table", later)
-        with self._quietly():
+        with quietly():
             return self._tables.create(name, query, dialect, initialize=initialize, options=options)
 
     def create_stream_table_if_not_exists(self, name: str, query: str | Builder, **options: Any) -> StreamTable:
@@ -183,7 +181,7 @@ class Freshlake:
         """Bring a stream table to this definition, doing only what is needed."""
         options = _options(locals())
         refuse_later("create_or_replace_stream_table", later)
-        with self._quietly():
+        with quietly():
             return self._tables.replace(name, query, dialect, initialize=initialize, options=options)
 
     def alter_stream_table(
@@ -209,7 +207,7 @@ class Freshlake:
         """Change what is given and leave the rest; a new query is loaded aside and swapped in at once."""
         options = _options(locals())
         refuse_later("alter_stream_table", later)
-        with self._quietly():
+        with quietly():
             return self._tables.alter(name, query, dialect, options=options)
 
     def drop_stream_table(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:
@@ -226,31 +224,38 @@ class Freshlake:
         """Bring a stream table, and first those it reads, to the state of their sources now."""
         requested = RefreshMode.parse(mode) if mode else None
         requested = None if requested is RefreshMode.AUTO else requested
-        with self._quietly():
+        with quietly():
             return self._rounds.refresh(self._engine.catalog.get(self._name(name)), requested)
 
     def refresh_all(self) -> list[RefreshResult]:
         """Refresh everything in dependency order, all at one point in time."""
-        with self._quietly():
+        with quietly():
             return self._rounds.refresh_all()
 
     def fold(self, name: str) -> FoldResult:
         """Bring a stream table's log into its base now."""
-        with self._quietly():
+        with quietly():
             return fold(self._engine, self._engine.catalog.get(self._name(name)), "requested")
 
     def vacuum(self, name: str) -> int:
         """Delete files of a stream table that no version in use needs; returns how many."""
-        with self._quietly():
+        with quietly():
             return vacuum(self._engine, self._engine.catalog.get(self._name(name)))
 
     def verify(self, name: str) -> Verification:
         """Recompute the query at the table's frontier and compare both ways."""
-        table = self._engine.catalog.get(self._name(name))
-        with self._quietly():
-            found = verify(self._engine, table)
-        self._announcer.verified(table, found)
-        return found
+        with quietly():
+            return self._audits.verify(self._engine.catalog.get(self._name(name)))
+
+    def audit(self, name: str, *, keys: Mapping[str, Sequence[Any]] | None = None) -> AuditRecord:
+        """Verify a stream table and its internal nodes, or some keys; one that differs is quarantined and repaired."""
+        with quietly():
+            return self._audits.audit(self._engine.catalog.get(self._name(name)), keys)
+
+    def repair(self, name: str) -> AuditRecord:
+        """Put the rows of a stream table right that are not those of its query, and end its quarantine."""
+        with quietly():
+            return self._audits.repair(self._engine.catalog.get(self._name(name)))
 
     # Reading ---------------------------------------------------------------------------------------------------------
 
@@ -279,17 +284,17 @@ class Freshlake:
 
     def explain(self, name_or_query: str) -> Explanation:
         """Plan, rules, program, strategy and reasons."""
-        with self._quietly():
+        with quietly():
             return self._report.explain(name_or_query)
 
     def validate(self, query: str | Builder, *, dialect: str | None = None) -> Validation:
         """Would this query be differential, and why not; nothing is created. Raises what creating it would raise."""
-        with self._quietly():
+        with quietly():
             return self._report.validate(query, dialect)
 
     def explain_choice(self, name: str) -> Choice:
         """What the next refresh would do, and why; no Spark job is run."""
-        with self._quietly():
+        with quietly():
             return next_choice(self._engine, self._engine.catalog.get(self._name(name)))
 
     def replay_choices(self, name: str, limit: int = 20) -> list[PastChoice]:
@@ -302,6 +307,10 @@ class Freshlake:
     def history(self, name: str | None = None, limit: int = 20) -> list[RefreshRecord]:
         """Refreshes, newest first."""
         return self._report.history(self._engine.catalog.get(self._name(name)) if name else None, limit)
+
+    def audits(self, name: str | None = None, limit: int = 20) -> list[AuditRecord]:
+        """Audits, newest first."""
+        return self._audits.records(self._engine.catalog.get(self._name(name)) if name else None, limit)
 
     def sources(self, name: str | None = None) -> list[SourceInfo]:
         return self._report.sources(self._engine.catalog.get(self._name(name)) if name else None)
@@ -335,11 +344,22 @@ class Freshlake:
 
     def on_refresh(self, told: Callable[[RefreshResult], None]) -> None:
         """Be told the result of every refresh that the scheduler makes."""
-        self._scheduler.results = told
+        self._scheduler.told(told)
 
     def reload_settings(self) -> None:
         """Read the lake's settings again; what a running refresh began with stays with it."""
-        self._engine.settings = Settings.load(self.path, self._given)
+        settings = self._engine.settings = Settings.load(self.path, self._given)
+        self._alerts.configure(addresses(settings.alert_webhooks), settings.alert_retention_days)
+        KEPT.resize(settings.driver_cache_bytes)
+        self._scheduler.wake()
+
+    def worker_pool_status(self) -> list[WorkerPool]:
+        """The daemons that keep this lake fresh, here or elsewhere, and how busy each is; newest first."""
+        return worker_pools(self._engine.catalog, self._engine.clock.now())
+
+    def parallel_job_status(self, seconds: float = 60) -> list[JobStatus]:
+        """What daemons run, have waiting, and have ended not longer ago than this."""
+        return job_statuses(self._engine.catalog, self._engine.clock.now(), seconds)
 
     def create_refresh_group(self, name: str, tables: Sequence[str]) -> RefreshGroup:
         """Refresh and publish these stream tables together from now on."""
@@ -357,6 +377,7 @@ class Freshlake:
     def close(self) -> None:
         """Stop the scheduler, wait a moment for webhooks, and close the catalog; Spark goes on."""
         self._scheduler.stop()
+        self._on_demand.close()
         self._alerts.close()
         self._engine.catalog.close()
 
@@ -369,23 +390,10 @@ class Freshlake:
     def _name(self, name: str) -> TableName:
         return TableName.parse(name, self._engine.spark.catalog.currentDatabase())
 
-    @contextlib.contextmanager
-    def _quietly(self) -> Iterator[None]:
-        """PySpark logs every failed query with its JVM stack; errors reach the caller as Freshlake errors instead."""
-        loggers = [PySparkLogger.getLogger(n) for n in ("SQLQueryContextLogger", "DataFrameQueryContextLogger")]
-        before = [logger.disabled for logger in loggers]
-        for logger in loggers:
-            logger.disabled = True
-        try:
-            yield
-        finally:
-            for logger, disabled in zip(loggers, before, strict=True):
-                logger.disabled = disabled
-
 
 def _options(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a stream table among the arguments of a call."""
     return {name: arguments[name] for name in NAMES if name in arguments}
 
 
-__all__ = ["Freshlake", "Pins", "connect", "fold_if_due"]
+__all__ = ["Freshlake", "connect"]

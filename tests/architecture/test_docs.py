@@ -16,10 +16,12 @@ from freshlake.cli.app import app
 from freshlake.compiler.explain import Explanation
 from freshlake.compiler.rules import JOINS, RULES, STORED
 from freshlake.config import Settings, allowed, shown_default
-from freshlake.refresh import choose
+from freshlake.refresh import choose, quarantine, repair
 from freshlake.refresh.result import FoldResult, RefreshResult, Verification
 from freshlake.service import rounds
+from freshlake.service.audits import AuditRecord
 from freshlake.service.choices import Choice, PastChoice
+from freshlake.service.pool import JobStatus, WorkerPool
 from freshlake.service.report import Finding, RefreshRecord, SourceInfo, StreamTableStatus, TreeLine, Validation
 from freshlake.statements import parse
 from freshlake.storage import policy
@@ -35,6 +37,7 @@ RECORDS = (
     RefreshResult,
     FoldResult,
     Verification,
+    AuditRecord,
     StreamTableStatus,
     RefreshRecord,
     SourceInfo,
@@ -44,6 +47,8 @@ RECORDS = (
     TreeLine,
     Choice,
     PastChoice,
+    WorkerPool,
+    JobStatus,
 )
 WORDS = (
     *("stream table", "source", "change", "weight", "delta", "frontier", "base", "log", "fold", "refresh", "program"),
@@ -218,8 +223,12 @@ def _forms() -> str:
 def test_every_reason_is_explained() -> None:
     page = text("howto", "choose-a-mode.md")
     codes = set()
-    for module in (choose, policy, rounds):
-        codes |= set(re.findall(r'"([a-z]+(?:-[a-z]+)+|requested|reinitialize|suspended)"', inspect.getsource(module)))
+    for module in (choose, policy, quarantine, repair, rounds):
+        codes |= set(
+            re.findall(
+                r'"([a-z]+(?:-[a-z]+)+|requested|reinitialize|suspended|quarantined)"', inspect.getsource(module)
+            )
+        )
     assert codes
     assert sorted(code for code in codes if f"`{code}`" not in page) == []
 

@@ -15,6 +15,7 @@ from tests.docs.running import run
 
 GUIDES = (
     "alerts",
+    "audit",
     "choose-a-mode",
     "postgres-dialect",
     "reading-the-base-from-other-engines",

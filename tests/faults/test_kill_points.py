@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from freshlake.lake import Freshlake
 from tests.faults import processes
 from tests.faults.processes import MOST_POINTS, Order, consistent, explode, lake_for_victims
+from tests.integration.damage import append_to_log
 from tests.integration.lakes import rows
 
 # The inner aggregate is an internal node with its own log; duplicates make doubling visible.
@@ -180,6 +181,35 @@ def test_a_fold(fl: Freshlake) -> None:
     assert_in_order([*node, "fold root", "write_rows", "folded root", "add_fold", "cleanup root", "commit"], seen)
     recovered(fl, "spread", SPREAD)
     assert fl.verify("spread").equal
+
+
+@pytest.mark.slow
+def test_an_audit_that_repairs_a_table_and_its_node(fl: Freshlake) -> None:
+    """Whoever goes on finds the table wrong, in quarantine or right; in the end it is right, and nothing is twice."""
+    fl.create_stream_table("reader", "SELECT total, regions FROM spread")
+
+    def damage(_: int) -> None:
+        fl.refresh_all()
+        append_to_log(fl, "spread", "regions > 0", regions="regions + 1")
+        append_to_log(fl, "spread", "true", node="n1", c1="c1 + 1")
+        fl.refresh("reader")
+
+    seen: list[str] = []
+    for seen in points(fl, damage, "audit", "spread"):
+        table = fl._engine.catalog.get("default.spread")
+        before, ended = table.version, "_let_go" in seen
+        assert table.is_quarantined == ("begin_quarantine" in seen and not ended), seen
+        outcome = str(fl.repair("spread").outcome)
+        assert outcome == ("EQUAL" if ended else "REPAIRED"), seen
+        assert fl._engine.catalog.get("default.spread").version == before + (not is_known(seen)), seen
+        assert not fl._engine.catalog.get("default.spread").is_quarantined
+        fl.refresh_all()
+        assert rows(fl, "reader") == rows(fl, f"SELECT total, regions FROM ({SPREAD})"), seen
+        recovered(fl, "spread", SPREAD)
+    assert_in_order(["begin_quarantine", "append n1", "append root", "appended", "_commit", "_let_go"], seen)
+    fl.refresh_all()
+    recovered(fl, "spread", SPREAD)
+    fl.drop_stream_table("reader")
 
 
 @pytest.mark.slow

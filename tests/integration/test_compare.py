@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from freshlake.refresh.compare import alike, compare
+from freshlake.refresh.compare import alike, compare, correction
 
 ROWS = """
 SELECT * FROM VALUES
@@ -74,3 +74,41 @@ def test_exact_columns_alone_and_floating_columns_alone(spark: SparkSession) -> 
         assert compare(frame, frame).missing == 0
         assert not alike(frame, other)
         assert compare(frame, other).missing == 1
+
+
+def corrected(spark: SparkSession, expected: str, actual: str, closed: list[str], unordered: list[str]) -> list[tuple]:
+    rows, held = correction(spark.sql(expected), spark.sql(actual), closed, unordered)
+    found = sorted(tuple(row) for row in rows.collect())
+    held.unpersist()
+    return found
+
+
+def test_a_correction_replaces_what_really_differs_and_leaves_the_rest_with_its_rounding(spark: SparkSession) -> None:
+    """Group 1 is rounded otherwise, 2 is wrong, 3 is missing, 4 has an open value of its own, 5 a copy too many."""
+    expected = "VALUES (1, 0.3D, 'a'), (2, 2D, 'b'), (3, 3D, 'c'), (4, 4D, 'd'), (5, 5D, 'e') AS t(k, d, open)"
+    actual = (
+        "VALUES (1, 0.1D + 0.2D, 'a'), (2, 2.5D, 'x'), (4, 4D, 'other'), (5, 5D, 'e'), (5, 5D, 'e') AS t(k, d, open)"
+    )
+    found = corrected(spark, f"SELECT * FROM {expected}", f"SELECT * FROM {actual}", ["k", "d"], [])
+    assert found == [(2, 2.0, "b", 1), (2, 2.5, "x", -1), (3, 3.0, "c", 1), (5, 5.0, "e", -1)]
+
+
+def test_a_correction_of_exact_rows_is_their_difference(spark: SparkSession) -> None:
+    expected = "SELECT * FROM VALUES (1, 'a'), (1, 'a'), (NULL, NULL) AS t(k, s)"
+    actual = "SELECT * FROM VALUES (1, 'a'), (2, NULL), (NULL, NULL), (NULL, NULL) AS t(k, s)"
+    rows, held = correction(spark.sql(expected), spark.sql(actual), ["k", "s"])
+    assert {tuple(row) for row in rows.collect()} == {(1, "a", 1), (2, None, -1), (None, None, -1)}
+    held.unpersist()
+
+
+def test_a_correction_does_not_mind_an_open_order_but_minds_the_elements(spark: SparkSession) -> None:
+    expected = "SELECT * FROM VALUES (1, array(1, 2)), (2, array(1, 2)) AS t(k, l)"
+    actual = "SELECT * FROM VALUES (1, array(2, 1)), (2, array(1, 1)) AS t(k, l)"
+    found = corrected(spark, expected, actual, ["k", "l"], ["l"])
+    assert found == [(2, [1, 1], -1), (2, [1, 2], 1)]
+
+
+def test_without_a_closed_column_only_the_number_of_rows_counts(spark: SparkSession) -> None:
+    one, two = "SELECT 1 AS a", "SELECT explode(array(2, 3)) AS a"
+    assert corrected(spark, one, "SELECT 5 AS a", [], []) == []
+    assert corrected(spark, one, two, [], []) == [(1, 1), (2, -1), (3, -1)]

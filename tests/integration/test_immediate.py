@@ -20,7 +20,7 @@ from freshlake.errors import (
     WriteUndone,
 )
 
-SETTINGS = {"differential_max_change_ratio": 0, "min_schedule_seconds": 1, "max_consecutive_errors": 100}
+SETTINGS = {"differential_max_change_ratio": 0, "min_schedule_seconds": 1, "max_consecutive_errors": 1}
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +137,8 @@ def test_a_table_that_cannot_follow_undoes_the_write(fl: freshlake.Freshlake) ->
         fl.sql("INSERT INTO orders VALUES (6, 'north', 0)")
     assert rows(fl, "orders") == source
     assert {name: published(fl, name) for name in before} == before
+    states = {t.name: (str(t.status), t.consecutive_errors) for t in fl.status()}
+    assert states["shares"] == ("ACTIVE", 0), "what was undone says nothing against the table"
     fl.sql("INSERT INTO orders VALUES (6, 'north', 1)")
     assert (6, 1000.0) in published(fl, "shares")
     assert equal(fl)

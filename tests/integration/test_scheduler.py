@@ -104,14 +104,14 @@ def test_a_failure_that_may_pass_is_tried_again_and_not_counted(fl: freshlake.Fr
     assert last(fl, "total").reason == "upstream-failed"
     assert "big" not in refreshed(fl, ticked(fl)), "not before its time"
     for attempt in range(2, 6):
-        clock.advance(61)
+        clock.advance(76)
         ticked(fl)
         assert (fl._engine.catalog.get("big").retries, fl._engine.catalog.get("big").consecutive_errors) == (attempt, 0)
-    clock.advance(61)
+    clock.advance(76)
     ticked(fl)
     assert (fl._engine.catalog.get("big").retries, fl._engine.catalog.get("big").consecutive_errors) == (0, 1)
     fl._engine.observer = None
-    clock.advance(61)
+    clock.advance(76)
     ticked(fl)
     assert rows(fl, "total") == [(100,)]
     assert fl._engine.catalog.get("big").consecutive_errors == 0
@@ -121,10 +121,12 @@ def test_a_failure_of_the_query_is_counted_until_the_table_stops(fl: freshlake.F
     fl.create_stream_table("shares", "SELECT id, 100 / amount AS share FROM orders", schedule="5s")
     fl.sql("INSERT INTO orders VALUES (5, 'north', 0)")
     for errors, status in ((1, "ACTIVE"), (2, "ERROR")):
-        clock.advance(11)
+        clock.advance(76)
         ticked(fl)
         table = fl._engine.catalog.get("shares")
         assert (table.consecutive_errors, str(table.status), table.retries) == (errors, status, 0)
+        clock.advance(11)
+        assert "shares" not in refreshed(fl, ticked(fl)), "a person needs time to correct it"
     assert rows(fl, "total") == [(100,)], "others go on"
     clock.advance(11)
     assert "shares" not in refreshed(fl, ticked(fl))

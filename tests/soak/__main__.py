@@ -129,9 +129,9 @@ def _look(soak: Soak) -> None:
     """How many tables are within their schedule now."""
     now = datetime.now(UTC)
     scheduler = soak.fl._scheduler
-    known, _, declared = scheduler._known()
-    state = scheduler._state(soak.fl._engine.catalog.look(), declared, now)
-    schedules = effective_schedules(known, state.tables, Limits(floor_seconds=5))
+    dag = scheduler._known.current()
+    state = scheduler._state(soak.fl._engine.catalog.look(), dag, now)
+    schedules = effective_schedules(dag.graph, state.tables, Limits(floor_seconds=5))
     for name, schedule in schedules.items():
         at = state.tables[name].data_timestamp
         if at is None:

@@ -16,6 +16,8 @@ from freshlake.clock import ManualClock
 from freshlake.errors import (
     DataError,
     FreshlakeError,
+    FullRefused,
+    FuseBlown,
     InternalError,
     NotDifferentiable,
     RefreshInProgress,
@@ -234,6 +236,43 @@ def test_a_rebuild_that_is_needed_is_told_once_until_it_is_done(
     failing(announcer, table, SourceSchemaChanged)
     assert told(catalog)[5:] == ["refresh_failed", "reinitialize_needed"]
     assert catalog.alerts()[0].payload["reason"] == "schema-changed"
+
+
+def test_a_fuse_that_has_blown_is_told_once(
+    announcer: Announcer, engine: Double, table: StreamTable, catalog: Catalog
+) -> None:
+    table = catalog.update(table.id, fuse_rows=3)
+    sources = {"a": {"changed_rows": 2, "rows": 90}, "b": {"changed_rows": None, "rows": 7}}
+    engine.fails(FuseBlown("blown"), fatal=True, decision={"sources": sources})
+    failing(announcer, table, FuseBlown)
+    assert told(catalog) == ["refresh_failed", "fuse_blown", "auto_suspended"]
+    assert catalog.alerts(event="fuse_blown")[0].payload == {"changed_rows": 7, "fuse_rows": 3}
+    catalog.update(table.id, fuse_state="blown")
+    failing(announcer, table, FuseBlown)
+    assert told(catalog)[3:] == ["refresh_failed"]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"never_full": True}, {"bound": "never_full", "rows": None, "limit": None}),
+        ({"max_full_rows": 50}, {"bound": "max_full_rows", "rows": 97, "limit": 50}),
+    ],
+)
+def test_a_recompute_that_is_forbidden(
+    announcer: Announcer,
+    engine: Double,
+    table: StreamTable,
+    catalog: Catalog,
+    options: dict[str, Any],
+    expected: dict[str, Any],
+) -> None:
+    table = catalog.update(table.id, **options)
+    sources = {"a": {"changed_rows": 2, "rows": 90}, "b": {"changed_rows": None, "rows": 7}}
+    engine.fails(FullRefused("no"), decision={"sources": sources}, fallback_reason="history-lost")
+    failing(announcer, table, FullRefused)
+    assert told(catalog) == ["refresh_failed", "full_refused"]
+    assert catalog.alerts()[0].payload == {"reason": "history-lost", **expected}
 
 
 def test_a_mark_for_a_rebuild_counts_as_one(

@@ -13,10 +13,11 @@ import pytest
 
 import freshlake
 from freshlake.alerts import Alert, Event
-from freshlake.catalog.enums import Action, RefreshMode
+from freshlake.catalog.enums import Action, AuditOutcome, RefreshMode
 from freshlake.cli import main
 from freshlake.errors import NotFound, UnsupportedLimit
 from freshlake.refresh.result import FoldResult, RefreshResult, Verification
+from freshlake.service.audits import AuditRecord
 from freshlake.service.choices import Choice, PastChoice
 from freshlake.service.report import Finding, Severity
 
@@ -124,6 +125,8 @@ def test_json_has_every_field(lake: Double, capsys: pytest.CaptureFixture[str]) 
         ("refresh", "--all", "--mode", "full"),
         ("verify",),
         ("fold",),
+        ("audit",),
+        ("repair",),
         ("create", "a"),
         ("create", "a", "SELECT 1", "--file", __file__),
         ("alter", "a"),
@@ -149,6 +152,30 @@ def test_verify_exits_with_3_on_a_difference(lake: Double, capsys: pytest.Captur
 def test_verify_exits_with_0_when_all_is_equal(lake: Double) -> None:
     assert run("verify", "--all") == 0
     assert lake.asked == ["status", "verify", "verify"]
+
+
+AT = datetime(2026, 5, 1, tzinfo=UTC)
+
+
+def audited(name: str, outcome: str = "EQUAL") -> AuditRecord:
+    return AuditRecord(name, 1, AT, AT, AuditOutcome(outcome), "request", 3, 0, 0, 9, (), None, None, None)
+
+
+@pytest.mark.parametrize(("outcome", "code"), [("EQUAL", 0), ("REPAIRED", 0), ("MISMATCH", 3), ("UNREPAIRED", 3)])
+def test_audit_and_repair_exit_with_3_if_a_table_is_left_in_quarantine(lake: Double, outcome: str, code: int) -> None:
+    for command in ("audit", "repair"):
+        lake.answers[command] = lambda name: audited(name, outcome)
+        assert run(command, "revenue", "top") == code
+        assert lake.calls[-2:] == [(command, ("revenue",), {}), (command, ("top",), {})]
+    assert run("audit", "--all") == code
+
+
+def test_audits_are_shown_of_all_or_of_one_table(lake: Double, capsys: pytest.CaptureFixture[str]) -> None:
+    lake.answers["audits"] = lambda name=None: [audited("revenue", "NOT_VERIFIED")]
+    assert run("audits") == 0
+    assert "NOT_VERIFIED" in capsys.readouterr().out
+    assert run("audits", "revenue", "--limit", "3") == 0
+    assert lake.calls == [("audits", (None,), {"limit": 20}), ("audits", ("revenue",), {"limit": 3})]
 
 
 def test_alerts_are_shown_and_asked_for_by_event_and_table(lake: Double, capsys: pytest.CaptureFixture[str]) -> None:

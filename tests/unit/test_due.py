@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshlake.schedule.due import canonical_period, canonical_timestamp, next_due
+from freshlake.schedule.due import canonical_moment, canonical_period, next_due
 from freshlake.schedule.effective import Effective, Firings, effective_schedules
 from freshlake.schedule.state import Limits, Tier, Watched
 from tests.unit.schedule_cases import NOW, ago, graph, later, table
@@ -93,14 +93,31 @@ def test_a_canonical_period_fits_twice_but_not_four_times(seconds: int) -> None:
 
 @given(st.integers(96, 10**6), st.integers(96, 10**6), st.datetimes(datetime(2020, 1, 1), datetime(2040, 1, 1)))
 def test_moments_of_a_longer_period_are_moments_of_every_shorter_one(one: int, other: int, naive: datetime) -> None:
-    short, long = sorted((one, other))
-    moment = canonical_timestamp(Effective(long), naive.replace(tzinfo=UTC))
-    assert canonical_timestamp(Effective(short), moment) == moment
-    assert 0 <= (naive.replace(tzinfo=UTC) - moment).total_seconds() <= long / 2
+    (short, long), after = sorted((one, other)), naive.replace(tzinfo=UTC)
+    moment = canonical_moment(Effective(long), after)
+    assert moment is not None
+    assert 0 < (moment - after).total_seconds() <= long / 2
+    assert canonical_moment(Effective(short), moment - timedelta(microseconds=1)) == moment
 
 
 @pytest.mark.parametrize(
     "effective", [SHORT, Effective(95), Effective(), Effective(firings=(Firings("@daily"),))], ids=str
 )
-def test_without_a_period_the_moment_is_now(effective: Effective) -> None:
-    assert canonical_timestamp(effective, later(0.5)) == later(0.5)
+def test_without_a_period_there_is_no_canonical_moment(effective: Effective) -> None:
+    assert canonical_moment(effective, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("of", "expected"),
+    [
+        pytest.param(table("a", "10m", age=96), NOW, id="192 seconds divide noon, so it is due there"),
+        pytest.param(table("a", "10m", age=0), later(192), id="and then again"),
+        pytest.param(table("a", "60s", age=20), later(40), id="short: after its interval, as always"),
+        pytest.param(table("a", "@hourly", age=0), later(3_600), id="a cron has its own moments"),
+        pytest.param(table("a", "10m", age=900), ago(300), id="overdue stays overdue"),
+        pytest.param(table("a", "10m", age=96, tier=Tier.COLD), None, id="cold: not on schedule"),
+    ],
+)
+def test_aligned_schedules_are_due_at_canonical_moments(of: Watched, expected: datetime | None) -> None:
+    effective = effective_schedules(graph("a:o"), {"a": of}, Limits())["a"]
+    assert next_due(of, effective, NOW, aligned=True) == expected

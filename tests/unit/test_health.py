@@ -64,6 +64,7 @@ def test_nothing_is_found_about_a_healthy_table(table: StreamTable) -> None:
         ({"needs_reinit": True}, ("WARNING", "reinitialize-needed")),
         ({"reasons": (REASON,)}, ("WARNING", "not-differentiable")),
         ({"status": Status.ERROR}, ("ERROR", "refresh-failed")),
+        ({"quarantined_at": NOW}, ("ERROR", "stream-table-quarantined")),
         ({"status": Status.INITIALIZING, "consecutive_errors": 3}, ("ERROR", "refresh-failed")),
         ({"consecutive_errors": 2}, ("WARNING", "refresh-failed")),
     ],

@@ -396,9 +396,35 @@ class TestRestrict:
         restricted = restrict(other(kind, state(A), state(B), AB), KEYS, [(column, "k")])
         assert hints(restricted) == {"a": [], "b": []}
 
-    def test_keys_stop_above_an_aggregate(self) -> None:
-        total = p.Aggregate((p.Column("a_k", "long"),), state(A), (p.Item("a_k"),), ())
+    def test_keys_pass_an_aggregate_by_the_keys_of_its_groups(self) -> None:
+        columns = (p.Column("g", "long"), p.Column("h", "long"), p.Column("n", "long"))
+        call = p.Call("n", "Max", "max(a_x)", "long", columns=("a_x",))
+        keys = (p.Item("g", p.column_expr("a_k")), p.Item("h", p.text("a_x % 2", "a_x")))
+        total = p.Aggregate(columns, state(A), keys, (call,))
+        assert hints(restrict(total, KEYS, [("g", "k")])) == {"a": [("k", "k")]}
+        for computed in ("h", "n"):
+            assert hints(restrict(total, KEYS, [(computed, "k")])) == {"a": []}
+
+    def test_a_session_does_not_pass_because_it_is_merged_with_others(self) -> None:
+        session = p.Column("a_k", "long", metadata='{"spark.sessionWindow": true}')
+        total = p.Aggregate((session,), state(A), (p.Item("a_k"),), ())
         assert hints(restrict(total, KEYS, [("a_k", "k")])) == {"a": []}
+
+    def test_keys_pass_the_groups_that_the_engine_makes(self) -> None:
+        made = p.Group((A.columns[0], p.Column("n", "long")), state(A), ("a_k",), (p.Item("n", p.text("count(1)")),))
+        assert hints(restrict(made, KEYS, [("a_k", "k")])) == {"a": [("k", "k")]}
+        assert hints(restrict(made, KEYS, [("n", "k")])) == {"a": []}
+
+    def test_keys_pass_a_window_by_its_partition_alone(self) -> None:
+        items = (p.Item("r", p.text("row_number()")),)
+        made = p.Window((*A.columns, p.Column("r", "integer")), state(A), items, ("a_k",), BY_X)
+        assert hints(restrict(made, KEYS, [("a_k", "k")])) == {"a": [("k", "k")]}
+        for other_column in ("a_x", "r"):
+            assert hints(restrict(made, KEYS, [(other_column, "k")])) == {"a": []}
+
+    def test_keys_pass_both_sides_of_a_set_operation_by_position(self) -> None:
+        both = p.SetOp(A.columns, (state(A), state(B)), "Except", True)
+        assert hints(restrict(both, KEYS, [("a_x", "k")])) == {"a": [("x", "k")], "b": [("y", "k")]}
 
     def test_keys_pass_generators_by_the_columns_of_their_input(self) -> None:
         made = p.Generate((*A.columns, p.Column("i", "long")), state(A), p.text("explode(a_x)", "a_x"), True, ("i",))
@@ -411,9 +437,9 @@ class TestRestrict:
         assert hints(restrict(sets, KEYS, [("g", "k")])) == {"a": []}
         assert hints(restrict(sets, KEYS, [("n", "k")])) == {"a": []}
 
-    def test_keys_stop_above_a_window_and_a_top_k(self) -> None:
-        for plan in (window(state(A)), p.TopK(A.columns, state(A), BY_X, 0, 3)):
-            assert hints(restrict(plan, KEYS, [("a_k", "k")])) == {"a": []}
+    def test_keys_stop_above_a_top_k(self) -> None:
+        top = p.TopK(A.columns, state(A), BY_X, 0, 3)
+        assert hints(restrict(top, KEYS, [("a_k", "k")])) == {"a": []}
 
 
 class TestPruneBy:

@@ -176,6 +176,13 @@ def test_what_rests_is_read_as_it_is_unless_a_root_is_then_seen_twice(
     assert sorted(map(sorted, units(found).split())) == sorted(map(sorted, expected.split()))
 
 
+def test_who_reads_a_table_in_quarantine_waits_and_is_itself_read_as_it_is() -> None:
+    wrong = resting("a", is_quarantined=True)
+    loose = due("b", consistency=LOOSE)
+    assert units(run(CHAIN, wrong, loose, due("c"))) == "c"
+    assert units(run("a:o b:a c:o", wrong, due("b"), due("c"))) == "c"
+
+
 @pytest.mark.parametrize(
     ("reads", "tables", "expected"),
     [
@@ -205,6 +212,12 @@ def test_what_rests_is_read_as_it_is_unless_a_root_is_then_seen_twice(
             [due("a", is_blown=True), fresh("b"), due("d")],
             Skipped("d", "upstream-unavailable", "a has blown its fuse", "a"),
             id="blown upstream",
+        ),
+        pytest.param(
+            "a:o b:a",
+            [resting("a", is_quarantined=True), due("b")],
+            Skipped("b", "upstream-quarantined", "a is in quarantine", "a"),
+            id="upstream in quarantine",
         ),
         pytest.param(
             DIAMOND,

@@ -55,6 +55,11 @@ class Alerts:
         self._conditions: set[tuple[Event, str | None]] = set()
         self._pruned_at: datetime | None = None
 
+    def configure(self, webhooks: Sequence[str], retention_days: int) -> None:
+        """Send to these receivers from now on, and keep alerts for so long."""
+        self._webhooks.send_to(webhooks)
+        self._retention = timedelta(days=retention_days)
+
     def emit(self, event: Event, table: str | None = None, /, **payload: Any) -> None:
         """Send one alert; never raises, and waits for nothing but the catalog.
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from freshlake.errors import InvalidArgument
+from freshlake.words import word
 
 
 class Event(StrEnum):
@@ -27,16 +27,15 @@ class Event(StrEnum):
     FULL_REFUSED = "full_refused"
     COMMITTED_BUT_NOT_MAINTAINED = "committed_but_not_maintained"
     VERIFICATION_FAILED = "verification_failed"
+    QUARANTINED = "quarantined"
     REPAIRED = "repaired"
+    REPAIR_FAILED = "repair_failed"
     DAEMON_TOOK_OVER = "daemon_took_over"
 
     @classmethod
     def parse(cls, text: str) -> Event:
         """Read an event in any case."""
-        word = text.strip().lower()
-        if word not in set(cls):
-            raise InvalidArgument(f"'{text}' is not an event", hint=f"use one of {', '.join(cls)}")
-        return cls(word)
+        return word(cls, text, "an event")
 
 
 @dataclass(frozen=True)
@@ -53,6 +52,11 @@ class Description:
 _ERROR = {"error_code": "code of the error", "error": "its message"}
 _ROWS = {"rows_inserted": "rows that were added", "rows_deleted": "rows that were removed"}
 _REFRESH = {"refresh_id": "id in the history"}
+_AUDIT = {"audit_id": "id of the audit"}
+_DIFFERENCE = {
+    "missing": "rows that the query has and the table has not",
+    "unexpected": "rows that the table has and the query has not",
+}
 
 EVENTS: Mapping[Event, Description] = {
     Event.STALE_DATA: Description(
@@ -89,8 +93,8 @@ EVENTS: Mapping[Event, Description] = {
     ),
     Event.RESUMED: Description(
         logging.INFO,
-        "a table that was suspended or in ERROR is ACTIVE again",
-        {"previous_status": "SUSPENDED or ERROR", "by": "`request`, or `refresh` for one that succeeded"},
+        "a table that was suspended, in ERROR or in quarantine is ACTIVE again",
+        {"previous_status": "SUSPENDED, ERROR or QUARANTINED", "by": "`request`, or `refresh` for one that succeeded"},
     ),
     Event.REFRESH_COMPLETED: Description(
         logging.INFO,
@@ -150,16 +154,27 @@ EVENTS: Mapping[Event, Description] = {
     Event.VERIFICATION_FAILED: Description(
         logging.ERROR,
         "the stored rows are not those of the query",
-        {
-            "missing": "rows that the query has and the table has not",
-            "unexpected": "rows that the table has and the query has not",
-            "compared_rows": "rows of the table",
-        },
+        {**_DIFFERENCE, "compared_rows": "rows of the table"},
+    ),
+    Event.QUARANTINED: Description(
+        logging.ERROR,
+        "an audit found that the stored rows are not those of the query: the table is not refreshed, its readers wait",
+        {**_AUDIT, **_DIFFERENCE, "readers": "stream tables that wait"},
     ),
     Event.REPAIRED: Description(
         logging.WARNING,
-        "rows that verification had found wrong were put right",
-        {**_REFRESH, **_ROWS},
+        "rows that an audit had found wrong were put right, and the quarantine has ended",
+        {
+            **_AUDIT,
+            "refresh_id": "id of the repair in the history; null if nothing was left to put right",
+            **_ROWS,
+            "rebuilt_readers": "stream tables that did not take over the wrong rows and are rebuilt next",
+        },
+    ),
+    Event.REPAIR_FAILED: Description(
+        logging.ERROR,
+        "rows that an audit found wrong could not be put right: the table stays in quarantine until a person decides",
+        {**_AUDIT, "reason": "why not"},
     ),
     Event.DAEMON_TOOK_OVER: Description(
         logging.WARNING,

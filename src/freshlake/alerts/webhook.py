@@ -56,6 +56,11 @@ class Webhooks:
         self.dropped = 0
         """Alerts that were never sent: the queue was full, or it was closed before their turn."""
 
+    def send_to(self, urls: Sequence[str]) -> None:
+        """Other receivers from now on; what waits goes to them."""
+        with self._changed:
+            self._urls = tuple(urls)
+
     def send(self, alert: Alert) -> None:
         """Put an alert into the queue; returns at once."""
         if not self._urls:

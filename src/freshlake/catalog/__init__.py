@@ -1,7 +1,9 @@
 """The catalog: what stream tables there are and where each of them stands."""
 
+from freshlake.catalog.audits import Audit, NewAudit
 from freshlake.catalog.enums import (
     Action,
+    AuditOutcome,
     DefinitionKind,
     FoldPolicy,
     RefreshMode,
@@ -36,6 +38,8 @@ __all__ = [
     "DEFAULT_SCHEMA",
     "Action",
     "AlertRecord",
+    "Audit",
+    "AuditOutcome",
     "Catalog",
     "Commit",
     "Consumer",
@@ -44,6 +48,7 @@ __all__ = [
     "Fold",
     "FoldPolicy",
     "Lease",
+    "NewAudit",
     "NewStreamTable",
     "NodeState",
     "Owner",

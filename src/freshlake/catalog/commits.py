@@ -31,6 +31,7 @@ from freshlake.errors import FreshlakeError, InvariantViolated, NotFound
 MAX_RETRIES = 5
 """Attempts at a failure that may pass, before it counts as one."""
 
+_LONGEST_PAUSE = 60.0
 _NO_RETRY = {"retries": 0, "retry_at": None}
 _SEEN = ("generation", "version", "needs_reinit", "fingerprint", "frontier")
 
@@ -151,7 +152,7 @@ class Commits(Database):
 
         A worker that lost its lease does not count: the table is in other hands. Nor does a new definition that was
         not taken: the table goes on with its old one (`counted=False`). With `retry` it is counted only after several
-        attempts, each later than the one before.
+        attempts, each later than the one before. A scheduler does not try again before `retry_at`.
         """
         now = self._clock.now()
         with self._write() as connection:
@@ -270,11 +271,17 @@ def _counted(table: StreamTable, limit: int, fatal: bool, now: datetime) -> dict
         "consecutive_errors": errors,
         "status": Status.ERROR if stop else table.status,
         "updated_at": now,
-        **_NO_RETRY,
+        "retries": 0,
+        # a mistake in a query or in the data needs a person's time, not another attempt in the next second
+        "retry_at": None if stop else _later(now, _LONGEST_PAUSE),
     }
 
 
 def _retried(table: StreamTable, now: datetime) -> dict[str, Any]:
     """One second, then twice as long each time, up to a minute; give or take, so that tables do not come at once."""
-    seconds = min(60.0, 2.0**table.retries) * random.uniform(0.75, 1.25)
-    return {"retries": table.retries + 1, "retry_at": now + timedelta(seconds=seconds), "updated_at": now}
+    pause = min(_LONGEST_PAUSE, 2.0**table.retries)
+    return {"retries": table.retries + 1, "retry_at": _later(now, pause), "updated_at": now}
+
+
+def _later(now: datetime, seconds: float) -> datetime:
+    return now + timedelta(seconds=seconds * random.uniform(0.75, 1.25))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
-from typing import Any
 
 from sqlalchemy import Connection, Select, delete, insert, select
 
@@ -18,6 +17,7 @@ from freshlake.catalog.rows import fetch
 from freshlake.catalog.stream_tables import remove, require
 from freshlake.catalog.tables import change_tracking, dependencies, stream_tables
 from freshlake.catalog.upsert import upsert
+from freshlake.catalog.watching import owned
 
 _OF_DEPENDENCY = [column for column in dependencies.c if column.name != "stream_table_id"]
 
@@ -44,7 +44,7 @@ class Dependencies(Database):
         """What every stream table reads, by its id; also tables that read nothing."""
         query = select(dependencies).order_by(dependencies.c.stream_table_id, dependencies.c.source_key)
         with self._read() as connection:
-            edges = fetch(connection, query, _owned)
+            edges = fetch(connection, query, owned)
             ids = connection.execute(select(stream_tables.c.id)).scalars().all()
         found: dict[int, list[Dependency]] = {stream_table_id: [] for stream_table_id in ids}
         for owner, edge in edges:
@@ -60,7 +60,7 @@ class Dependencies(Database):
                 connection.execute(insert(dependencies).values(stream_table_id=stream_table_id, **asdict(edge)))
                 self._track(connection, edge)
             _forget_unread(connection)
-            graph_changed(connection)
+            graph_changed(connection, stream_table_id)
 
     def delete(self, stream_table_id: int) -> None:
         """Drop a stream table with its dependencies, history, folds and lease; raises NotFound."""
@@ -68,7 +68,7 @@ class Dependencies(Database):
             require(connection, stream_table_id)
             remove(connection, stream_table_id)
             _forget_unread(connection)
-            graph_changed(connection)
+            graph_changed(connection, stream_table_id)
 
     def dependents(self, source_key: str) -> tuple[StreamTable, ...]:
         """The stream tables that read a source directly, by name."""
@@ -106,10 +106,6 @@ class Dependencies(Database):
             source_key=edge.source_key, registered_at=self._clock.now(), **values
         )
         connection.execute(statement.on_conflict_do_update(index_elements=["source_key"], set_=values))
-
-
-def _owned(stream_table_id: int, **columns: Any) -> tuple[int, Dependency]:
-    return stream_table_id, Dependency(**columns)
 
 
 def _forget_unread(connection: Connection) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from freshlake.errors import InvalidArgument
+from freshlake.words import word
 
 
 class RefreshMode(StrEnum):
@@ -18,20 +18,20 @@ class RefreshMode(StrEnum):
     @classmethod
     def parse(cls, text: str) -> RefreshMode:
         """Read a mode in any case; INCREMENTAL is the older word for DIFFERENTIAL."""
-        word = text.strip().upper()
-        word = "DIFFERENTIAL" if word == "INCREMENTAL" else word
-        if word not in cls.__members__:
-            raise InvalidArgument(f"'{text}' is not a refresh mode", hint=f"use one of {', '.join(cls)}")
-        return cls(word)
+        return word(cls, text, "a refresh mode", {"incremental": "differential"})
 
 
 class Status(StrEnum):
-    """The state of a stream table; only ACTIVE ones are refreshed on schedule."""
+    """The state of a stream table; only ACTIVE ones are refreshed on schedule.
+
+    QUARANTINED is shown instead of the others, which come back after it, and is never stored.
+    """
 
     INITIALIZING = "INITIALIZING"
     ACTIVE = "ACTIVE"
     SUSPENDED = "SUSPENDED"
     ERROR = "ERROR"
+    QUARANTINED = "QUARANTINED"
 
 
 class Action(StrEnum):
@@ -41,6 +41,7 @@ class Action(StrEnum):
     DIFFERENTIAL = "DIFFERENTIAL"
     FULL = "FULL"
     REINITIALIZE = "REINITIALIZE"
+    REPAIR = "REPAIR"
     SKIPPED = "SKIPPED"
 
 
@@ -53,6 +54,16 @@ class RefreshStatus(StrEnum):
     SKIPPED = "SKIPPED"
 
 
+class AuditOutcome(StrEnum):
+    """How an audit ended. A MISMATCH that was put right is REPAIRED; one that could not be is UNREPAIRED."""
+
+    EQUAL = "EQUAL"
+    NOT_VERIFIED = "NOT_VERIFIED"
+    MISMATCH = "MISMATCH"
+    REPAIRED = "REPAIRED"
+    UNREPAIRED = "UNREPAIRED"
+
+
 class FoldPolicy(StrEnum):
     """When the log of a stream table is folded into its base."""
 
@@ -63,10 +74,7 @@ class FoldPolicy(StrEnum):
     @classmethod
     def parse(cls, text: str) -> FoldPolicy:
         """Read a policy in any case."""
-        word = text.strip().lower()
-        if word not in set(cls):
-            raise InvalidArgument(f"'{text}' is not a fold policy", hint=f"use one of {', '.join(cls)}")
-        return cls(word)
+        return word(cls, text, "a fold policy")
 
 
 class DefinitionKind(StrEnum):

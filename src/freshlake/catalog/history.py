@@ -142,10 +142,10 @@ def end_row(connection: Connection, row: Refresh, now: datetime, **values: Any) 
 
 def failure(error: FreshlakeError) -> dict[str, Any]:
     """The columns that say that and why a refresh failed."""
-    return {"status": RefreshStatus.FAILED, "error_code": error.code, "error_message": _storable(str(error))}
+    return {"status": RefreshStatus.FAILED, "error_code": error.code, "error_message": storable(str(error))}
 
 
-def _storable(message: str) -> str:
+def storable(message: str) -> str:
     """PostgreSQL's text cannot hold the character zero, which a message may quote from data."""
     return message.replace("\0", "\\0")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +17,11 @@ from freshlake.catalog.sqlite import sqlite_engine, use_write_ahead_log
 from freshlake.catalog.tables import meta
 from freshlake.catalog.upsert import upsert
 from freshlake.errors import CatalogCorrupt, CatalogTooNew, InvalidSetting, LakeNotFound, LakeNotWritable
+from freshlake.version import VERSION
 
 EMBEDDED = "sqlite"
+_VERSION = "freshlake_version"
+_log = logging.getLogger("freshlake")
 
 
 @dataclass(frozen=True)
@@ -38,10 +42,26 @@ def open_engine(lake: Path, *, url: str, create: bool, busy_seconds: float) -> t
     _check_place(lake, folder, in_postgres=in_postgres)
     engine = postgres.postgres_engine(url, busy_seconds) if in_postgres else sqlite_engine(folder / FILE, busy_seconds)
     try:
-        return _open_postgres(engine, folder) if in_postgres else _open_sqlite(engine, folder)
+        opened, lake_id = _open_postgres(engine, folder) if in_postgres else _open_sqlite(engine, folder)
+        _note_version(opened)
+        return opened, lake_id
     except BaseException:
         engine.dispose()
         raise
+
+
+def _note_version(engine: Engine) -> None:
+    """Keep which Freshlake uses the catalog, and warn when the one before was another: both may be running."""
+    with begun(engine, "read") as connection:
+        before = connection.execute(select(meta.c.value).where(meta.c.key == _VERSION)).scalar()
+    if before == VERSION:
+        return
+    if before is not None:
+        _log.warning(
+            "the catalog was last used by Freshlake %s, this is %s: use one version at a time", before, VERSION
+        )
+    with begun(engine, "write") as connection:
+        _put(connection, _VERSION, VERSION, replace=True)
 
 
 def _prepare(lake: Path, folder: Path, *, create: bool) -> None:

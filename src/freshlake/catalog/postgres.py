@@ -47,6 +47,14 @@ WHERE table_schema = :schema
   AND (data_type = 'integer' OR (data_type IN ('character varying', 'text') AND collation_name IS NULL))
 GROUP BY table_name
 """
+_NEIGHBOURS = r"""
+SELECT n.nspname
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid
+WHERE c.relname = 'fl_daemons' AND a.attname = 'running' AND n.nspname LIKE 'freshlake\_%%'
+  AND n.nspname <> current_schema()
+  AND has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
+ORDER BY n.nspname
+"""
 _COUNTERS = """
 SELECT sequence_name FROM information_schema.sequences WHERE sequence_schema = :schema AND data_type = 'integer'
 """
@@ -90,6 +98,12 @@ def in_turn(engine: Engine) -> Engine:
 def schema_of(lake_id: str) -> str:
     """The schema of a lake; several lakes share a database."""
     return f"freshlake_{lake_id}"
+
+
+def neighbours(connection: Connection) -> tuple[str, ...]:
+    """Schemas of other lakes in this database whose daemons this connection may look at, and can: an earlier catalog
+    does not say what they run."""
+    return tuple(connection.exec_driver_sql(_NEIGHBOURS).scalars())
 
 
 def identity(connection: Connection) -> str:

@@ -124,10 +124,21 @@ class StreamTable:
     max_full_rows: int | None
     retries: int
     retry_at: datetime | None
+    quarantined_at: datetime | None
+    """Since when its rows are known to be wrong: it is read, and neither refreshed nor followed by its readers."""
 
     @property
     def full_name(self) -> TableName:
         return TableName(self.schema, self.name)
+
+    @property
+    def is_quarantined(self) -> bool:
+        return self.quarantined_at is not None
+
+    @property
+    def shown_status(self) -> Status:
+        """What people are told: a quarantine goes before the status that comes back after it."""
+        return Status.QUARANTINED if self.is_quarantined else self.status
 
     @property
     def source_key(self) -> str:
@@ -302,19 +313,6 @@ class Fold:
     folded_version: int
     base_version: int
     at: datetime
-
-
-@dataclass(frozen=True)
-class Daemon:
-    """A process that runs a scheduler over the lake."""
-
-    owner: str
-    started_at: datetime
-    heartbeat_at: datetime
-    last_tick_at: datetime | None
-    ended_at: datetime | None
-    interval_ms: int
-    workers: int
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,14 @@ def fetch(connection: Connection, statement: Executable, record: Callable[..., R
         raise CatalogCorrupt("the catalog holds a damaged record", detail=str(error)) from error
 
 
+def fetch_in_order(connection: Connection, statement: Executable, record: Callable[..., R]) -> tuple[R, ...]:
+    """As `fetch`, from columns in the order of the record's fields: faster, for what is read every second."""
+    try:
+        return tuple(record(*row) for row in connection.execute(statement))
+    except (ValueError, TypeError) as error:
+        raise CatalogCorrupt("the catalog holds a damaged record", detail=str(error)) from error
+
+
 def fetch_one(connection: Connection, statement: Executable, record: Callable[..., R]) -> R | None:
     """The first row of a statement as a record, or None."""
     rows = fetch(connection, statement, record)

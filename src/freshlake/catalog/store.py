@@ -7,6 +7,7 @@ from pathlib import Path
 from sqlalchemy import Engine
 
 from freshlake.catalog.alerts import AlertLog
+from freshlake.catalog.audits import Audits
 from freshlake.catalog.commits import Commits
 from freshlake.catalog.daemons import Daemons
 from freshlake.catalog.dependencies import Dependencies
@@ -18,6 +19,7 @@ from freshlake.catalog.leases import Leases
 from freshlake.catalog.opening import EMBEDDED, open_engine
 from freshlake.catalog.owner import Owner
 from freshlake.catalog.points import Points
+from freshlake.catalog.reading import Reading
 from freshlake.catalog.registry import Registry
 from freshlake.catalog.stream_tables import StreamTables
 from freshlake.catalog.watching import Watching
@@ -37,7 +39,9 @@ class Catalog(
     Watching,
     Daemons,
     Idle,
+    Reading,
     AlertLog,
+    Audits,
 ):
     """One lake's catalog; all errors are Freshlake errors."""
 

@@ -78,7 +78,7 @@ class StreamTables(Database):
         """Change columns of a stream table and return it as it is now."""
         with self._write() as connection:
             if not _TOGETHER.isdisjoint(changes):
-                graph_changed(connection)
+                graph_changed(connection, stream_table_id)
             return change(connection, stream_table_id, {**changes, "updated_at": self._clock.now()})
 
 

@@ -8,6 +8,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -21,6 +22,7 @@ from sqlalchemy import (
 
 from freshlake.catalog.enums import (
     Action,
+    AuditOutcome,
     DefinitionKind,
     FoldPolicy,
     RefreshMode,
@@ -108,6 +110,7 @@ stream_tables = Table(
     Column("max_full_rows", BigInteger),
     Column("retries", Integer, nullable=False, server_default=text("0")),
     Column("retry_at", Moment),
+    Column("quarantined_at", Moment),
     UniqueConstraint("schema", "name", name="fl_stream_tables_name"),
     CheckConstraint("status IN ('INITIALIZING', 'ACTIVE', 'SUSPENDED', 'ERROR')", name="fl_stream_tables_known_status"),
     Index("fl_stream_tables_status", "status"),
@@ -257,6 +260,20 @@ daemons = Table(
     Column("ended_at", Moment),
     Column("interval_ms", Integer, nullable=False),
     Column("workers", Integer, nullable=False),
+    Column("running", Integer, nullable=False, server_default=text("0")),
+    Column("waiting", Integer, nullable=False, server_default=text("0")),
+    Column("quota", Integer, nullable=False, server_default=text("0")),
+    Column("version", String(32)),
+    Column("jobs", Items),
+)
+
+reads = Table(
+    "fl_reads",
+    metadata,
+    _owned_by_stream_table(primary_key=True),
+    Column("wanted_at", Moment),
+    Column("last_read_at", Moment),
+    Column("reads_per_minute", Float, nullable=False),
 )
 
 alerts = Table(
@@ -268,5 +285,27 @@ alerts = Table(
     Column("stream_table", Text),
     _json("payload", nullable=False),
     Index("fl_alerts_event", "event", "id"),
+    sqlite_autoincrement=True,
+)
+
+audits = Table(
+    "fl_audits",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    _owned_by_stream_table(primary_key=False),
+    Column("started_at", Moment, nullable=False),
+    Column("ended_at", Moment, nullable=False),
+    Column("outcome", Word(AuditOutcome), nullable=False),
+    Column("asked_by", String(32), nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("checks", Items, nullable=False),
+    Column("missing", BigInteger, nullable=False),
+    Column("unexpected", BigInteger, nullable=False),
+    Column("compared_rows", BigInteger, nullable=False),
+    _json("evidence"),
+    Column("detail", Text),
+    Column("refresh_id", String(64)),
+    Index("fl_audits_newest", "stream_table_id", "id"),
     sqlite_autoincrement=True,
 )

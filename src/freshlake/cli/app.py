@@ -26,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 done, 1 failed or unhealthy, 2 wrong usage, 3 verify found a difference.",
+    epilog="Exit codes: 0 done, 1 failed or unhealthy, 2 wrong usage, 3 a difference was found.",
 )
 
 
@@ -54,12 +54,14 @@ def options(
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Start": (demo,),
     "Define": (define.create, define.alter, define.drop, define.resume),
-    "Run": (daemon.run, working.sql, working.refresh, working.fold, working.changes),
+    "Run": (daemon.run, working.sql, working.refresh, working.fold, working.changes, working.audit, working.repair),
     "Look": (
         looking.status,
         looking.health,
         looking.history,
         looking.alerts,
+        looking.audits,
+        looking.workers,
         looking.sources,
         looking.explain,
         looking.choice,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import signal
-import threading
+import time
 from datetime import UTC, datetime
-from types import FrameType
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,38 +20,47 @@ if TYPE_CHECKING:
 Seconds = Annotated[
     float | None, typer.Option("--for", min=0.0, help="Stop by itself after so many seconds.", show_default="never")
 ]
+_STOP, _RELOAD = "stop", "reload"
 Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing of refreshes that went well.")]
 
 
 def run(context: typer.Context, seconds: Seconds = None, quiet: Quiet = False) -> None:
     """Refresh stream tables on their schedules: SIGTERM and Ctrl-C finish what runs, SIGHUP reloads settings."""
     run = invocation(context)
-    stop = threading.Event()
     with run.open() as fl:
-        _listen(fl, run, stop)
+        asked = _listen()
         fl.on_refresh(lambda result: _say(run, result, quiet))
         fl.start_scheduler()
         run.terminal.note(f"keeping {run.lake} fresh; Ctrl-C stops")
-        stop.wait(seconds)
+        until = None if seconds is None else time.monotonic() + seconds
+        while _next(asked, until) == _RELOAD:
+            _reload(fl, run)
         run.terminal.note("stopping: waiting for refreshes that run")
         fl.stop_scheduler()
 
 
-def _listen(fl: Freshlake, run: Invocation, stop: threading.Event) -> None:
-    def end(number: int, frame: FrameType | None) -> None:
-        stop.set()
+def _listen() -> SimpleQueue[str]:
+    """What signals ask for. A handler may interrupt anything, so it only writes down what was asked."""
+    asked: SimpleQueue[str] = SimpleQueue()
+    for name, word in (("SIGTERM", _STOP), ("SIGINT", _STOP), ("SIGHUP", _RELOAD)):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), lambda *_, word=word: asked.put(word))
+    return asked
 
-    def reload(number: int, frame: FrameType | None) -> None:
-        try:
-            fl.reload_settings()
-            run.terminal.note("settings read again")
-        except FreshlakeError as error:
-            run.terminal.error(error)
 
-    signal.signal(signal.SIGTERM, end)
-    signal.signal(signal.SIGINT, end)
-    if hasattr(signal, "SIGHUP"):
-        signal.signal(signal.SIGHUP, reload)
+def _next(asked: SimpleQueue[str], until: float | None) -> str:
+    try:
+        return asked.get(timeout=None if until is None else max(0.0, until - time.monotonic()))
+    except Empty:
+        return _STOP
+
+
+def _reload(fl: Freshlake, run: Invocation) -> None:
+    try:
+        fl.reload_settings()
+        run.terminal.note("settings read again")
+    except FreshlakeError as error:
+        run.terminal.error(error)
 
 
 def _say(run: Invocation, result: RefreshResult, quiet: bool) -> None:

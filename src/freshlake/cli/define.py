@@ -11,7 +11,8 @@ from freshlake.catalog.enums import FoldPolicy, RefreshMode
 from freshlake.cli.arguments import DialectOption, Function, Name, QueryFile, QueryText, one_query, required_query
 from freshlake.cli.invocation import Invocation, invocation
 from freshlake.cli.looking import STATUS
-from freshlake.schedule.state import Consistency, Policy, Tier
+from freshlake.schedule.state import Consistency, Policy
+from freshlake.schedule.tiers import Declared
 
 if TYPE_CHECKING:
     from freshlake.lake import Freshlake
@@ -48,7 +49,7 @@ FullRowsOption = Annotated[
 ]
 FuseOption = Annotated[int | None, typer.Option(min=0, help="A change of more rows of a source stops it; 0: no limit.")]
 FoldOption = Annotated[FoldPolicy | None, typer.Option("--fold", case_sensitive=False, help="When the log is folded.")]
-TierOption = Annotated[Tier | None, typer.Option(case_sensitive=False, help="How often it is worth refreshing.")]
+TierOption = Annotated[Declared | None, typer.Option(case_sensitive=False, help="How often it is worth refreshing.")]
 ConsistencyOption = Annotated[
     Consistency | None, typer.Option(case_sensitive=False, help="Whether its paths to a source must agree.")
 ]
@@ -171,7 +172,7 @@ def drop(
 
 
 def resume(context: typer.Context, name: Name) -> None:
-    """Continue a stream table that is suspended or in error."""
+    """Continue a stream table that is suspended, in error or in quarantine."""
     run = invocation(context)
     with run.open() as fl:
         fl.resume(name)

@@ -37,7 +37,10 @@ HISTORY = (
     "error",
 )
 ALERTS = ("at", "event", "table", "payload")
+AUDITS = ("started", "table", "outcome", "version", "missing", "unexpected", "compared_rows", "asked_by", "detail")
 SOURCES = ("stream_table", "source", "source_type", "position", "head", "pending", "problem", "columns_used")
+POOLS = ("daemon", "is_alive", "workers", "running", "waiting", "quota", "started", "last_tick", "version")
+JOBS = ("unit", "tables", "state", "worker", "asked", "started", "ended", "error")
 CHOICE = (*("table", "action", "by", "reason", "detail", "error", "changed_rows", "differential_ms", "full_ms"),)
 REPLAYED = ("started", "action", "by", "reason", "error", "again", "same")
 VERIFIED = ("table", "equal", "compared_rows", "missing", "unexpected", "not_compared")
@@ -83,6 +86,33 @@ def alerts(
     run = invocation(context)
     with run.open() as fl:
         run.terminal.records(fl.alerts(limit, event, table), ALERTS, "no alerts")
+
+
+def audits(
+    context: typer.Context,
+    name: Annotated[str | None, typer.Argument(help="Only audits of this stream table.", show_default=False)] = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most this many audits.")] = 20,
+) -> None:
+    """Show when stream tables were compared with their queries, and what came of it; newest first."""
+    run = invocation(context)
+    with run.open() as fl:
+        run.terminal.records(fl.audits(name, limit=limit), AUDITS, "no audits yet")
+
+
+def workers(
+    context: typer.Context,
+    seconds: Annotated[float, typer.Option(min=0.0, help="Also jobs that ended so many seconds ago.")] = 60.0,
+) -> None:
+    """Show the daemons that keep the lake fresh, and what they run."""
+    run = invocation(context)
+    with run.open() as fl:
+        pools, jobs = fl.worker_pool_status(), fl.parallel_job_status(seconds)
+    if run.terminal.as_json:
+        run.terminal.data({"daemons": plain(pools), "jobs": plain(jobs)})
+        return
+    run.terminal.records(pools, POOLS, "no daemon keeps this lake fresh; start one with `freshlake run`")
+    if pools:
+        run.terminal.records(jobs, JOBS, "nothing waits, runs, or has ended lately")
 
 
 def sources(

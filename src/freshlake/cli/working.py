@@ -1,10 +1,10 @@
-"""`sql`, `refresh`, `fold`, `changes`: work on the data."""
+"""`sql`, `refresh`, `fold`, `changes`, `audit`, `repair`: work on the data."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,7 @@ from freshlake.cli.arguments import All, Name, Names, QueryFile, QueryText, requ
 from freshlake.cli.define import ModeOption
 from freshlake.cli.failure import as_freshlake_error
 from freshlake.cli.invocation import Invocation, chosen, invocation, one_by_one, require_choice
+from freshlake.cli.looking import AUDITS, DIFFERENT
 from freshlake.cli.script import statements
 
 if TYPE_CHECKING:
@@ -87,6 +88,33 @@ def fold(context: typer.Context, names: Names = None, everything: All = False) -
     with run.open() as fl:
         done = one_by_one(run, chosen(fl, names), "folding", fl.fold, FOLDED)
     run.terminal.records(done, FOLDED, "no stream tables to fold")
+
+
+def audit(context: typer.Context, names: Names = None, everything: All = False) -> None:
+    """Compare stream tables and their internal nodes with their queries; what differs is quarantined and repaired.
+
+    Exit code 3 if one is left in quarantine.
+    """
+    run = invocation(context)
+    require_choice(names, everything)
+    with run.open() as fl:
+        done = one_by_one(run, chosen(fl, names), "auditing", fl.audit, AUDITS)
+    _finish(run, done)
+
+
+def repair(context: typer.Context, names: Names) -> None:
+    """Put the rows of stream tables right and end their quarantine; exit code 3 if one is left in it."""
+    run = invocation(context)
+    require_choice(names, False)
+    with run.open() as fl:
+        done = one_by_one(run, names or [], "repairing", fl.repair, AUDITS)
+    _finish(run, done)
+
+
+def _finish(run: Invocation, done: list[Any]) -> None:
+    run.terminal.records(done, AUDITS, "no stream tables to audit")
+    if any(each.outcome in ("MISMATCH", "UNREPAIRED") for each in done):
+        raise typer.Exit(DIFFERENT)
 
 
 def _show(run: Invocation, answer: DataFrame | None, limit: int) -> None:

@@ -40,10 +40,9 @@ def differential(nodes: tuple[Node, ...], changed: Changed) -> RefreshProgram:
 
 def full(nodes: tuple[Node, ...], replaced: bool) -> RefreshProgram:
     """Every node from scratch; `replaced` subtracts what is stored, so that the log gets the difference."""
-    builder = _Builder({n.id: n for n in nodes}, set())
-    builder.recomputing = True
+    builder = _Builder({n.id: n for n in nodes}, set(), recomputing=True)
     for node in nodes:
-        rows = STORED[type(node.operator)].rows(node, builder) if node.operator else _rows_of(node, builder)
+        rows = _rows_of(node, builder)
         if not replaced:
             builder.finish(node, rows, consolidated=True)
             continue
@@ -51,6 +50,12 @@ def full(nodes: tuple[Node, ...], replaced: bool) -> RefreshProgram:
         old = negate(p.project(builder.stored(node), names))
         builder.finish(node, p.Union((*node.output, COLUMN), (weighted(rows), old)))
     return builder.program("full")
+
+
+def recomputed(nodes: tuple[Node, ...], node: Node) -> tuple[p.Plan, p.Plan]:
+    """The rows that a node should have, computed from what is stored below it, and the rows that it has."""
+    builder = _Builder({n.id: n for n in nodes}, set(), recomputing=True)
+    return _rows_of(node, builder), builder.stored(node)
 
 
 def _only_adds(node: Node, changed: set[str], insert_only: set[str]) -> bool:
@@ -83,6 +88,8 @@ def _delta_of(node: Node, builder: _Builder) -> p.Plan | None:
 
 
 def _rows_of(node: Node, builder: _Builder) -> p.Plan:
+    if node.operator is not None:
+        return STORED[type(node.operator)].rows(node, builder)
     rows = builder.after(node.plan)
     return p.project(rows, tuple(p.Item(c.name) for c in node.columns), node.output)
 

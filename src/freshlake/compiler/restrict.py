@@ -5,7 +5,8 @@ from leaf rows with such a key: through projections that copy the column, filter
 inputs of an inner join that hold the column or one that an equality ties to it, through a generator by columns of its
 input, and through grouping sets by columns that every set passes on. A join that keeps its left rows passes keys on to
 its left input, and to its right one where an equality of its condition ties them: the matches of such a row have its
-key. Keys of the padded side stay above, because padding would appear for rows whose matches were left out.
+key. Keys of the padded side stay above, because padding would appear for rows whose matches were left out. An aggregate
+passes on its group keys, a window its partition, a set operation every column; nothing passes a limit or a recursion.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from freshlake.compiler import plan as p
+from freshlake.compiler.aggregates import is_session
 from freshlake.compiler.walk import origin
 
 
@@ -34,7 +36,11 @@ def _push(plan: p.Plan, keys: p.Plan, pairs: tuple[tuple[str, str], ...]) -> p.P
         case p.Project() | p.Filter() | p.Generate() | p.Expand():
             below = ((_copied(plan, c), k) for c, k in pairs)
             return replace(plan, child=_push(plan.child, keys, tuple((c, k) for c, k in below if c is not None)))
-        case p.Union():
+        case p.Aggregate() | p.Group() | p.Window():
+            whole = _decided_by(plan)
+            below = ((whole.get(c), k) for c, k in pairs)
+            return replace(plan, child=_push(plan.child, keys, tuple((c, k) for c, k in below if c is not None)))
+        case p.Union() | p.SetOp():
             inputs = []
             for child in plan.inputs:
                 places = dict(zip(plan.names, child.names, strict=True))
@@ -52,6 +58,18 @@ def _push(plan: p.Plan, keys: p.Plan, pairs: tuple[tuple[str, str], ...]) -> p.P
         case p.State():
             return p.SemiJoin(plan.columns, (_hinted(plan, keys, pairs), keys), pairs)
     return plan
+
+
+def _decided_by(plan: p.Aggregate | p.Group | p.Window) -> dict[str, str]:
+    """Output columns that hold a value of all input rows that a row is made from, with the name they have there."""
+    match plan:
+        case p.Aggregate():
+            # a session is merged with its neighbours while it is aggregated
+            merged = {c.name for c in plan.columns if is_session(c)}
+            return {k.name: k.source for k in plan.keys if k.source is not None and k.name not in merged}
+        case p.Group():
+            return {name: name for name in plan.keys}
+    return {name: name for name in plan.partition}
 
 
 def _copied(plan: p.Plan, name: str) -> str | None:

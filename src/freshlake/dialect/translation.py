@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 
-from freshlake.errors import InvalidArgument
+from freshlake.words import word
 
 Fields = Sequence[tuple[str, str]]
 """Columns of a table as (name, Spark type as JSON)."""
@@ -23,11 +23,7 @@ class Dialect(StrEnum):
     @classmethod
     def parse(cls, text: str | None) -> Dialect:
         """The dialect of this name; None is Spark's own."""
-        word = (text or "spark").strip().lower()
-        word = "postgres" if word == "postgresql" else word
-        if word not in tuple(cls):
-            raise InvalidArgument(f"'{text}' is not a known SQL dialect", hint=f"use {' or '.join(cls)}")
-        return cls(word)
+        return word(cls, text or cls.SPARK, "a known SQL dialect", {"postgresql": "postgres"})
 
 
 def to_spark(text: str, dialect: Dialect, columns_of: ColumnsOf) -> str:

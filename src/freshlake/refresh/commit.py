@@ -134,6 +134,8 @@ class Work:
     edges: tuple[Dependency, ...] | None = None
     """What the table reads from now on, if that moves with this refresh too."""
     terms: Terms = DEFAULT_TERMS
+    known_rows: Mapping[str, int] = field(default_factory=dict)
+    """How many rows a node has afterwards, where what was counted so far may be wrong."""
     began: float = field(default=0.0, init=False)
     took: float | None = field(default=None, init=False)
     """Milliseconds from the start of the computation to the end of the append."""
@@ -256,7 +258,7 @@ class Work:
         change = results.get(ROOT) or Relation.empty(weighted(stored_schema(self.compiled.node(ROOT))))
         written = self._write(stored[ROOT].table, ROOT, change, version, nodes)
         self.mark("appended")
-        return self._commit(version, written, nodes, read)
+        return self._commit(version, written, nodes, read, row_count=self.known_rows.get(ROOT))
 
     def _write(
         self, table: ChangeLogged, node_id: str, change: Relation, version: int, nodes: Mapping[str, NodeState]
@@ -265,6 +267,7 @@ class Work:
         node = self.compiled.node(node_id)
         named = renamed(change, [c.field for c in node.columns])
         certificate = self._certificate(version, {n: s.version for n, s in nodes.items()})
+        certificate = replace(certificate, row_count=self.known_rows.get(node_id))
         written = table.append(self.engine.worker.running, named, certificate)
         return Counts(written.rows_inserted, written.rows_deleted, updated(named.arrow, key_fields(node)))
 

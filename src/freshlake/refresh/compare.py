@@ -44,6 +44,33 @@ def compare(expected: DataFrame, actual: DataFrame, *, unordered: Sequence[str] 
     return _count(differing.persist())
 
 
+def correction(
+    expected: DataFrame, actual: DataFrame, closed: Sequence[str], unordered: Sequence[str] = ()
+) -> tuple[DataFrame, DataFrame]:
+    """The weighted rows that make `actual` what `expected` is wherever they really differ, and a frame to unpersist.
+
+    Real differences are those of `closed` columns, beyond rounding and beyond the order of `unordered` ones. Rows that
+    are the same in the exact closed columns are replaced together; all other rows stay, with what is open or rounded
+    in them.
+    """
+    signed = [f.withColumn(WEIGHT, F.lit(w).cast("bigint")) for f, w in ((expected, 1), (actual, -1))]
+    whole = consolidate(signed[0].unionAll(signed[1])).persist()
+    copies = {name: f"__fl_c{i}" for i, name in enumerate(closed)}
+    marked = whole.select("*", *(F.col(_q(name)).alias(copy) for name, copy in copies.items()))
+    marked = _canonical(marked, [copies[name] for name in unordered])
+    judged = marked.select(*copies.values(), WEIGHT)
+    floats = [f for f in judged.schema if floating(f.dataType)]
+    if len(copies) == len(expected.columns) and not floats and not unordered:
+        return whole, whole
+    wrong = consolidate(judged)
+    wrong = _beyond_rounding(wrong, floats) if floats else wrong
+    keys = [*_fixed(judged.schema, floats), *map(_shape, floats), F.lit(0)]
+    ours, theirs = ([key.alias(f"__fl_{side}{i}") for i, key in enumerate(keys)] for side in "xy")
+    on = [F.col(f"__fl_x{i}").eqNullSafe(F.col(f"__fl_y{i}")) for i in range(len(keys))]
+    kept = marked.select("*", *ours).join(wrong.select(*theirs), on, "left_semi")
+    return kept.select(*map(_q, whole.columns)), whole
+
+
 def alike(expected: DataFrame, actual: DataFrame, *, unordered: Sequence[str] = ()) -> bool:
     """Whether one pass over each bag finds no difference; False only asks for a closer look.
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from freshlake.catalog.enums import SourceType
 from freshlake.catalog.names import TableName
 from freshlake.catalog.records import Dependency
 from freshlake.catalog.store import Catalog
+from freshlake.catalog.watching import Reader
 from freshlake.compiler.compile import CompiledQuery
 from freshlake.compiler.current_time import NOW
 from freshlake.schedule.graph import Graph
@@ -41,18 +42,20 @@ def _type_of(source_key: str) -> SourceType:
 
 def graph(catalog: Catalog) -> Graph:
     """All stream tables with what they read, by full name."""
-    tables = {t.id: t for t in catalog.stream_tables()}
-    return Graph.of(
-        {
-            str(tables[i].full_name): [
-                str(tables[e.stream_table_id].full_name) if e.stream_table_id is not None else e.source_name
-                for e in edges
-                if e.stream_table_id is None or e.stream_table_id in tables
-            ]
-            for i, edges in catalog.all_dependencies().items()
-            if i in tables
-        }
-    )
+    return graph_of({reader.id: reader for reader in catalog.graph_since(None).tables})
+
+
+def graph_of(readers: Mapping[int, Reader]) -> Graph:
+    """The graph of stream tables by their ids."""
+    return Graph.of({reader.name: _reads(reader, readers) for reader in readers.values()})
+
+
+def _reads(reader: Reader, readers: Mapping[int, Reader]) -> Iterator[str]:
+    for edge in reader.edges:
+        if edge.stream_table_id is None:
+            yield edge.source_name
+        elif edge.stream_table_id in readers:
+            yield readers[edge.stream_table_id].name
 
 
 def check_acyclic(catalog: Catalog, target: TableName, edges: Sequence[Dependency]) -> None:

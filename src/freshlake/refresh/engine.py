@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 from freshlake.catalog.enums import Action, RefreshMode, SourceType, Status
@@ -34,6 +36,7 @@ from freshlake.refresh.edges import check_acyclic, edges_of
 from freshlake.refresh.inputs import SourceSpan
 from freshlake.refresh.learned import Learned
 from freshlake.refresh.leasing import leased
+from freshlake.refresh.quarantine import held_back
 from freshlake.refresh.queries import Queries
 from freshlake.refresh.refused import defect, full_refused, refused, require_differential
 from freshlake.refresh.result import RefreshResult
@@ -98,6 +101,15 @@ class Engine(Queries):
         """Pinned where the round pinned it, the newest otherwise."""
         return {e.source_key: pins[e.source_key] if e.source_key in pins else self.source(e).head() for e in edges}
 
+    def pinned(self, edges: Iterable[Dependency]) -> dict[str, Position]:
+        """The heads of all plain sources, taken once; a source that is gone is reported by the table that reads it."""
+        pins: dict[str, Position] = {}
+        for edge in edges:
+            if edge.stream_table_id is None and edge.source_key not in pins:
+                with contextlib.suppress(FreshlakeError):
+                    pins[edge.source_key] = self.source(edge).head()
+        return pins
+
     # Refresh ---------------------------------------------------------------------------------------------------------
 
     def next_choice(self, table: StreamTable) -> Decision:
@@ -119,9 +131,9 @@ class Engine(Queries):
             self._require_rules(table)
         edges = self.catalog.dependencies(table.id)
         heads = self._heads_or_error(table, edges, pins)
-        if self._is_current(table, heads, requested):
+        if self._is_current(table, heads, requested) and held_back(self.catalog, table, edges) is None:
             seen = terms.not_before(table.data_timestamp)
-            frontier = commit.frontier(heads, seen, self.root_positions(heads))
+            frontier = self._unmoved(table, heads, seen)
             held = terms.leases.get(table.id)
             moved = self.catalog.record_no_data(
                 table,
@@ -135,6 +147,16 @@ class Engine(Queries):
                 name, action = str(table.full_name), Action.NO_DATA
                 return RefreshResult(name, action, None, 0, 0, took, frontier, table.version, rows_updated=0)
         return _Refresh(self, table.id, heads, requested, started, terms).run()
+
+    def _unmoved(self, table: StreamTable, heads: Pins, at: datetime) -> dict[str, Any]:
+        """The frontier of a table that stands at its heads already.
+
+        A stream table that it reads may have seen its roots move without a change of its own.
+        """
+        known = table.frontier or {}
+        if "roots" in known and not any(key.startswith(roots.STREAM) for key in heads):
+            return {**known, "data_timestamp": at.isoformat()}
+        return commit.frontier(heads, at, self.root_positions(heads))
 
     def _require_rules(self, table: StreamTable) -> None:
         try:
@@ -196,8 +218,13 @@ class _Refresh:
     def _under(self, lease: Lease) -> RefreshResult:
         table = recover.adopt(self.engine, self.engine.catalog.get_by_id(self.table_id), lease)
         self.heads = self._not_behind(table)
+        edges = self.engine.catalog.dependencies(table.id)
+        if (held := held_back(self.engine.catalog, table, edges, self.terms)) is not None:
+            return self._skip(table, *held)
         disagreement = self._align(table)
-        return self._leased(table, lease) if disagreement is None else self._skip(table, disagreement)
+        if disagreement is not None:
+            return self._skip(table, "roots-disagree", str(disagreement))
+        return self._leased(table, lease)
 
     def _not_behind(self, table: StreamTable) -> Pins:
         """The heads were taken before the lease: where another process has gone further since, its position counts."""
@@ -224,12 +251,14 @@ class _Refresh:
         self.heads = found
         return None
 
-    def _skip(self, table: StreamTable, disagreement: roots.Disagreement) -> RefreshResult:
+    def _skip(self, table: StreamTable, reason: str, detail: str) -> RefreshResult:
         """The table stays at its last consistent state."""
-        reason, name = "roots-disagree", str(table.full_name)
         self.engine.catalog.skip_refresh(table.id, reason)
-        took, frontier = (time.perf_counter() - self.started) * 1000, dict(table.frontier or {})
-        return RefreshResult(name, Action.SKIPPED, reason, 0, 0, took, frontier, table.version, str(disagreement))
+        name, took, frontier = str(table.full_name), self._elapsed(), dict(table.frontier or {})
+        return RefreshResult(name, Action.SKIPPED, reason, 0, 0, took, frontier, table.version, detail)
+
+    def _elapsed(self) -> float:
+        return (time.perf_counter() - self.started) * 1000
 
     def _leased(self, table: StreamTable, lease: Lease) -> RefreshResult:
         engine = self.engine
@@ -254,19 +283,19 @@ class _Refresh:
                 fallback_reason=decision.reason if decision else None,
                 decision=dict(decision.inputs) if decision else None,
                 fatal=isinstance(known, SourceDropped | FuseBlown),
+                counted=self.terms.counts,
                 retry=self.terms.retries and isinstance(known, MAY_PASS),
             )
-            if isinstance(known, FuseBlown):
+            if isinstance(known, FuseBlown) and self.terms.counts:
                 engine.catalog.update(table.id, fuse_state=BLOWN)
             if known is error:
                 raise
             raise known from error
-        return commit.result(done, decision, count.jobs, (time.perf_counter() - self.started) * 1000, self.timings)
+        return commit.result(done, decision, count.jobs, self._elapsed(), self.timings)
 
     def _mark(self, phase: str) -> None:
         self.engine.reached(phase)
-        now = (time.perf_counter() - self.started) * 1000
-        self.timings[phase] = now - sum(self.timings.values())
+        self.timings[phase] = self._elapsed() - sum(self.timings.values())
 
     def situation(self, table: StreamTable) -> tuple[Situation, dict[str, SourceSpan], CompiledQuery]:
         """What changed since the committed frontier, and the query that reads it."""

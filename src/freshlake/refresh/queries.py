@@ -12,6 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from freshlake.catalog.enums import DefinitionKind
+from freshlake.catalog.idle import Standing
 from freshlake.catalog.records import StreamTable
 from freshlake.catalog.store import Catalog
 from freshlake.clock import Clock
@@ -101,12 +102,12 @@ class Queries:
         """Whether no name in the query can mean something else by now; in Spark's own catalog it may."""
         return self.unchanged_names()(table)
 
-    def unchanged_names(self) -> Callable[[StreamTable], bool]:
+    def unchanged_names(self) -> Callable[[StreamTable | Standing], bool]:
         """As a test of many tables: whether a query is SQL text that names plain tables only."""
         names = self.catalog.tables()
         texts = {entry.word for entry in names if entry.has_text}
 
-        def unchanged(table: StreamTable) -> bool:
+        def unchanged(table: StreamTable | Standing) -> bool:
             if not names or table.definition_kind is not DefinitionKind.SQL:
                 return False
             return texts.isdisjoint(_words(table.defining_query))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from freshlake.catalog.enums import Action
 from freshlake.catalog.records import Commit, Lease, NodeState, StreamTable
+from freshlake.refresh.leasing import leased
 from freshlake.storage.certificate import Certificate
 
 if TYPE_CHECKING:
@@ -39,6 +41,14 @@ def adopt(engine: Engine, table: StreamTable, lease: Lease) -> StreamTable:
             _log.info("table %s: rolling node %s back to version %s", table.full_name, node_id, state.version)
             node.rollback(state.version, lease.epoch)
     return table
+
+
+@contextmanager
+def held(engine: Engine, stream_table_id: int, wait_seconds: float) -> Iterator[tuple[Lease, StreamTable]]:
+    """A table that nobody else writes meanwhile, brought together with its logs; raises RefreshInProgress."""
+    with leased(engine, [stream_table_id], wait_seconds=wait_seconds) as leases:
+        lease = leases[stream_table_id]
+        yield lease, adopt(engine, engine.catalog.get_by_id(stream_table_id), lease)
 
 
 def _commit_of(table: StreamTable, certificate: Certificate) -> Commit:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from freshlake.catalog.idle import Standing
 from freshlake.catalog.records import StreamTable
 from freshlake.sources.protocol import Position
 
@@ -30,7 +31,7 @@ class Disagreement:
         return f"{self.root} is seen at {versions}"
 
 
-def stands_at(table: StreamTable, heads: Mapping[str, Position]) -> bool:
+def stands_at(table: StreamTable | Standing, heads: Mapping[str, Position]) -> bool:
     """Whether a table was last refreshed to exactly these positions of exactly these sources."""
     known = (table.frontier or {}).get("sources", {})
     return set(known) == set(heads) and all(known[key] == head.to_json() for key, head in heads.items())

@@ -79,7 +79,7 @@ class Runner:
         plan = drop_empty(step.plan, self._is_empty)
         if self.load is not None and step.node is not None:
             assert plan is not None
-            self.loaded[step.node] = self.load(step.node, self._frame(plan, step))
+            self.loaded[step.node] = self.load(step.node, self.frame(plan))
             return
         relation = self._materialise(plan, step)
         self.steps[step.name] = relation
@@ -186,7 +186,8 @@ class Runner:
 
     # Evaluation ------------------------------------------------------------------------------------------------------
 
-    def _frame(self, plan: p.Plan, step: Step) -> DataFrame:
+    def frame(self, plan: p.Plan) -> DataFrame:
+        """A plan over the leaves as they were pinned."""
         hints = {hint_ref(n): n for n in walk(plan) if isinstance(n, p.Delta)}
         for leaf in hints.values():
             self._delta(leaf)
@@ -241,7 +242,7 @@ class Runner:
         known = [self._delta(n) if isinstance(n, p.Delta) else self.steps[n.step] for n in leaves]
         if any(r.rows is None for r in known) or sum(r.rows or 0 for r in known) > _MAX_NETTED:
             return None
-        frame = self._frame(plan, step)
+        frame = self.frame(plan)
         raw = collect_small(frame, self.settings, _MAX_NETTED)
         if raw is None or not nettable(raw):
             return None
@@ -254,7 +255,7 @@ class Runner:
         found = self._looked_up(plan) or self._netted(plan, step)
         if found is not None:
             return found
-        frame = self._frame(plan, step)
+        frame = self.frame(plan)
         if _is_summed(step):
             frame = consolidate(frame)
         small = collect_small(frame, self.settings)

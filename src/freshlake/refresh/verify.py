@@ -9,11 +9,11 @@ from pyspark.sql import DataFrame
 
 from freshlake.catalog.records import StreamTable
 from freshlake.compiler import plan as p
+from freshlake.compiler.audit import over_sources
 from freshlake.compiler.compile import CompiledQuery
 from freshlake.compiler.emit import emit, leaf_key
 from freshlake.compiler.openness import openness
 from freshlake.compiler.walk import nodes as walk
-from freshlake.compiler.walk import transform
 from freshlake.errors import SourceHistoryLost, StreamTableNotPopulated
 from freshlake.refresh.compare import Difference, compare, same_small
 from freshlake.refresh.inputs import SMALL_ROWS, SourceSpan, are_small
@@ -108,10 +108,7 @@ def query_at(engine: Engine, table: StreamTable, compiled: CompiledQuery) -> Dat
 
 def query_over(engine: Engine, compiled: CompiledQuery, reads: Mapping[str, tuple[Source, Position]]) -> DataFrame:
     """The query over its sources at given positions."""
-    plan = transform(
-        compiled.plan,
-        lambda n: p.State(n.columns, n.source, n.fields, p.When.AFTER) if isinstance(n, p.Scan) else n,
-    )
+    plan = over_sources(compiled.plan)
     spark = engine.worker.running
     leaves = {}
     for leaf in walk(plan):

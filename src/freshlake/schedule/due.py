@@ -14,16 +14,23 @@ SHORTEST_PERIOD = 48
 
 
 def next_due(
-    table: Watched, effective: Effective, now: datetime, *, newest_upstream: datetime | None = None
+    table: Watched,
+    effective: Effective,
+    now: datetime,
+    *,
+    newest_upstream: datetime | None = None,
+    aligned: bool = False,
 ) -> datetime | None:
     """The moment from which a table is due, which may have passed; None: nothing makes it due but an event.
 
     `newest_upstream` is the latest data timestamp of the stream tables that it reads; only an IMMEDIATE table, which
-    has no schedule, asks for it: it is due when one of them is ahead.
+    has no schedule, asks for it: it is due when one of them is ahead. `aligned`: at canonical moments, where there are.
     """
     if not table.is_active or table.is_blown:
         return None
     moment = _moment(table, effective, now, newest_upstream)
+    if aligned and moment is not None and moment > now and table.data_timestamp is not None:
+        moment = canonical_moment(effective, table.data_timestamp) or moment
     if moment is None or table.retry_at is None:
         return moment
     return max(moment, table.retry_at)
@@ -51,13 +58,12 @@ def canonical_period(seconds: int) -> int | None:
     return period
 
 
-def canonical_timestamp(effective: Effective, now: datetime) -> datetime:
-    """`now` rounded down to the canonical period of an interval, so that tables of different schedules share moments.
+def canonical_moment(effective: Effective, after: datetime) -> datetime | None:
+    """The first moment of an interval's canonical period after another; None for crons and below 96 seconds.
 
-    A moment of a longer period is one of every shorter period too. For crons, on demand and below 96 seconds it is
-    `now` itself.
+    A moment of a longer period is one of every shorter period too, so tables of different schedules share moments.
     """
     period = None if effective.seconds is None or effective.firings else canonical_period(effective.seconds)
     if period is None:
-        return now
-    return datetime.fromtimestamp(now.timestamp() // period * period, UTC)
+        return None
+    return datetime.fromtimestamp((after.timestamp() // period + 1) * period, UTC)

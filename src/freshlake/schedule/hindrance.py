@@ -3,7 +3,7 @@
 A table that is being refreshed holds back its group and everything below: they are refreshed when it has ended, for the
 longer time at once. A table that rests (not active, fuse blown, waiting for a retry, frozen) is read as it is, except
 where that would show two states of one root: a table that meets the root by another way too is left out, and rests then
-itself. `diamond_consistency` none allows two states.
+itself. `diamond_consistency` none allows two states. A table in quarantine is not read at all: its readers wait.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ RUNNING = "running"
 RESTING = "resting"
 UPSTREAM_UNAVAILABLE = "upstream-unavailable"
 UPSTREAM_EMPTY = "upstream-empty"
+UPSTREAM_QUARANTINED = "upstream-quarantined"
 
 
 def hindrances(graph: Graph, groups: Groups, tables: Mapping[str, Watched], now: datetime) -> dict[str, Skipped]:
@@ -43,6 +44,8 @@ def _resting(graph: Graph, tables: Mapping[str, Watched], now: datetime) -> dict
 def _words(table: Watched | None, now: datetime, *, is_wanted: bool) -> str | None:
     if table is None:
         return "is not known"
+    if table.is_quarantined:
+        return "is in quarantine"
     if not table.is_active:
         return "is not active"
     if table.is_blown:
@@ -107,6 +110,8 @@ def _left_out(
     name: str,
 ) -> Skipped | None:
     for upstream in sorted(graph.inputs(name)):
+        if upstream in tables and tables[upstream].is_quarantined:
+            return Skipped(name, UPSTREAM_QUARANTINED, found[upstream].detail, upstream)
         if upstream in found and (upstream not in tables or tables[upstream].data_timestamp is None):
             return Skipped(name, UPSTREAM_EMPTY, found[upstream].detail, upstream)
     if tables[name].consistency is Consistency.NONE:

@@ -52,6 +52,8 @@ class Watched:
     """After a failure that may pass: not before this moment."""
     is_blown: bool = False
     """Its fuse has blown: a person decides."""
+    is_quarantined: bool = False
+    """Its rows are known to be wrong: it is not active, and who reads it waits."""
     is_wanted: bool = False
     """A reader waits for it, whatever its schedule says."""
     consistency: Consistency = Consistency.ATOMIC
@@ -67,6 +69,8 @@ class Limits:
     floor_seconds: int = 60
     auto_backoff: bool = False
     enabled: bool = True
+    aligned: bool = False
+    """Whether intervals begin at canonical moments, which tables of different schedules share."""
 
 
 @dataclass(frozen=True)

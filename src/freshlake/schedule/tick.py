@@ -34,7 +34,7 @@ def tick(graph: Graph, state: State, now: datetime) -> Tick:
         loose=[name for name, table in tables.items() if table.consistency is Consistency.NONE],
         declared=state.groups,
     )
-    moments = {name: m for name in schedules if (m := _moment(graph, tables, schedules[name], name, now)) is not None}
+    moments = {name: m for name in schedules if (m := _moment(graph, state, schedules[name], name, now)) is not None}
     patient = tuple(group for group in groups.all if _is_patient(group, tables))
     waiting = tuple(group for group in patient if _waits(group, tables, moments, now))
     due = _due(moments, waiting, now)
@@ -48,11 +48,10 @@ def tick(graph: Graph, state: State, now: datetime) -> Tick:
     )
 
 
-def _moment(
-    graph: Graph, tables: Mapping[str, Watched], schedule: Effective, name: str, now: datetime
-) -> datetime | None:
+def _moment(graph: Graph, state: State, schedule: Effective, name: str, now: datetime) -> datetime | None:
+    tables = state.tables
     if not tables[name].is_immediate:
-        return next_due(tables[name], schedule, now)
+        return next_due(tables[name], schedule, now, aligned=state.limits.aligned)
     read = (tables[upstream].data_timestamp for upstream in graph.inputs(name) if upstream in tables)
     newest = max((moment for moment in read if moment is not None), default=None)
     return next_due(tables[name], schedule, now, newest_upstream=newest)

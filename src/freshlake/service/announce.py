@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from freshlake.alerts import Alerts, Event
+from freshlake.catalog.audits import Audit
 from freshlake.catalog.enums import Action, RefreshMode, Status
-from freshlake.catalog.records import Refresh, StreamTable
-from freshlake.errors import FreshlakeError, SourceSchemaChanged
+from freshlake.catalog.records import Json, Refresh, StreamTable
+from freshlake.errors import FreshlakeError, FullRefused, FuseBlown, SourceSchemaChanged
 from freshlake.refresh.result import RefreshResult, Verification
+from freshlake.refresh.situation import BLOWN
 from freshlake.refresh.terms import DEFAULT_TERMS, Terms
 
 if TYPE_CHECKING:
     from freshlake.refresh.engine import Engine, Pins
 
 _log = logging.getLogger("freshlake")
+RESTED = (Status.SUSPENDED, Status.ERROR, Status.QUARANTINED)
 
 
 @dataclass
@@ -58,7 +61,7 @@ class Announcer:
             if after.generation != before.generation:
                 self._completed(before, self._load_of(after))
                 self.alerts.clear_condition(Event.REINITIALIZE_NEEDED, _name(before))
-            if before.status in (Status.SUSPENDED, Status.ERROR) and after.status is Status.ACTIVE:
+            if before.shown_status in RESTED and after.shown_status is Status.ACTIVE:
                 self._resumed(before, "request")
 
     def dropped(self, table: StreamTable) -> None:
@@ -68,6 +71,30 @@ class Announcer:
         if not found.equal:
             counts = {"missing": found.missing, "unexpected": found.unexpected, "compared_rows": found.compared_rows}
             self.alerts.emit(Event.VERIFICATION_FAILED, _name(table), **counts)
+
+    def quarantined(self, table: StreamTable, audit: Audit, readers: Sequence[StreamTable]) -> None:
+        """After an audit found wrong rows."""
+        counts = {"missing": audit.missing, "unexpected": audit.unexpected}
+        waiting = [_name(reader) for reader in readers]
+        self.alerts.emit(Event.QUARANTINED, _name(table), audit_id=audit.id, **counts, readers=waiting)
+
+    def repaired(self, table: StreamTable, audit: Audit, rebuilt: Sequence[StreamTable]) -> None:
+        """After wrong rows were put right and a quarantine ended."""
+        with _harmless():
+            done = self.engine.catalog.find_refresh(audit.refresh_id) if audit.refresh_id else None
+            self._completed(table, done)
+            self.alerts.emit(
+                Event.REPAIRED,
+                _name(table),
+                audit_id=audit.id,
+                refresh_id=audit.refresh_id,
+                rows_inserted=done.rows_inserted if done else 0,
+                rows_deleted=done.rows_deleted if done else 0,
+                rebuilt_readers=[_name(reader) for reader in rebuilt],
+            )
+
+    def unrepaired(self, table: StreamTable, audit: Audit) -> None:
+        self.alerts.emit(Event.REPAIR_FAILED, _name(table), audit_id=audit.id, reason=audit.detail)
 
     def _completed(self, before: StreamTable, refresh: Refresh | None) -> None:
         if refresh is None:
@@ -99,7 +126,7 @@ class Announcer:
         return next(loads, None)
 
     def _resumed(self, before: StreamTable, by: str) -> None:
-        self.alerts.emit(Event.RESUMED, _name(before), previous_status=before.status, by=by)
+        self.alerts.emit(Event.RESUMED, _name(before), previous_status=before.shown_status, by=by)
 
     def _failed(self, before: StreamTable, error: FreshlakeError) -> None:
         """A refresh that could not begin, or that another process has taken over, changes nothing and is no alert."""
@@ -111,8 +138,20 @@ class Announcer:
             self.alerts.emit(Event.REFRESH_FAILED, _name(before), **told)
             if (reason := self._rebuild_needed(after, error)) is not None:
                 self.alerts.raise_condition(Event.REINITIALIZE_NEEDED, _name(before), {"reason": reason, **what})
+            self._bounded(before, error)
         if after.status is Status.ERROR and before.status is not Status.ERROR:
             self.alerts.emit(Event.AUTO_SUSPENDED, _name(before), consecutive_errors=errors, **what)
+
+    def _bounded(self, before: StreamTable, error: FreshlakeError) -> None:
+        """An option of the table has refused the refresh."""
+        failed = self.engine.catalog.last_failure(before.id)
+        inputs = (failed.decision if failed else None) or {}
+        if isinstance(error, FuseBlown) and before.fuse_state != BLOWN:
+            changed = max((_changed(source) for source in inputs.get("sources", {}).values()), default=None)
+            self.alerts.emit(Event.FUSE_BLOWN, _name(before), changed_rows=changed, fuse_rows=before.fuse_rows)
+        if isinstance(error, FullRefused):
+            reason = (failed.fallback_reason if failed else None) or error.detail
+            self.alerts.emit(Event.FULL_REFUSED, _name(before), reason=reason, **_bound(before, inputs))
 
     def _rebuild_needed(self, after: StreamTable, error: FreshlakeError) -> str | None:
         failed = self.engine.catalog.last_failure(after.id)
@@ -121,6 +160,20 @@ class Announcer:
         if isinstance(error, SourceSchemaChanged):
             return "schema-changed"
         return "reinitialize" if after.needs_reinit else None
+
+
+def _changed(source: Json) -> int:
+    """Of a source that was replaced any row may be another."""
+    changed = source["changed_rows"]
+    return int((source["rows"] if changed is None else changed) or 0)
+
+
+def _bound(table: StreamTable, inputs: Json) -> dict[str, Any]:
+    if table.never_full:
+        return {"bound": "never_full", "rows": None, "limit": None}
+    rows = [source["rows"] for source in inputs.get("sources", {}).values()]
+    known = None if not rows or None in rows else sum(rows)
+    return {"bound": "max_full_rows", "rows": known, "limit": table.max_full_rows}
 
 
 def _name(table: StreamTable) -> str:

@@ -9,10 +9,12 @@ from typing import Any
 
 from freshlake.catalog.enums import Status
 from freshlake.catalog.records import Refresh, StreamTable
-from freshlake.errors import StreamTableSuspended
+from freshlake.errors import StreamTableQuarantined, StreamTableSuspended
 from freshlake.refresh.choose import choose
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.situation import situation_of
+
+_STOPPED = {Status.SUSPENDED: StreamTableSuspended.code, Status.QUARANTINED: StreamTableQuarantined.code}
 
 
 @dataclass(frozen=True)
@@ -56,13 +58,13 @@ def next_choice(engine: Engine, table: StreamTable) -> Choice:
     inputs, refusal = decision.inputs, decision.refusal
     costs = inputs["costs"] or {}
     rows = [source["changed_rows"] for source in inputs["sources"].values()]
-    suspended = table.status is Status.SUSPENDED
+    stopped = _STOPPED.get(table.shown_status)
     return Choice(
         table=table.full_name.short,
         action=str(decision.action),
         reason=decision.reason,
         detail=refusal.detail if refusal else decision.detail,
-        error=StreamTableSuspended.code if suspended else refusal.code if refusal else None,
+        error=stopped or (refusal.code if refusal else None),
         by=inputs["chosen"]["by"],
         changed_rows=None if None in rows else sum(rows),
         differential_ms=costs["differential"]["ms"] if costs else None,

@@ -16,11 +16,16 @@ from freshlake.errors import (
     NotDifferentiable,
     RefreshFailed,
     StreamTableNotPopulated,
+    StreamTableQuarantined,
     StreamTableSuspended,
 )
+from freshlake.refresh.edges import graph
 from freshlake.refresh.engine import Engine
+from freshlake.schedule.effective import effective_schedules
 from freshlake.schedule.expression import Calculated, parse_schedule
+from freshlake.service.liveness import liveness
 from freshlake.service.report import Finding, Severity, unfolded_versions
+from freshlake.service.watched import limits, watched
 
 _ORDER = tuple(Severity)
 _NAMED = 3
@@ -33,9 +38,21 @@ class Health:
     def findings(self) -> list[Finding]:
         """Worst first; among equals sources come before the stream tables that may suffer from them."""
         tables = self.engine.catalog.stream_tables()
-        about = [*self._sources(), *self._daemons(tables)]
-        found = [*about, *(finding for t in tables for finding in check(self._seen(t)))]
+        found = [*self._sources(), *(self._scheduler(tables) or self._daemons(tables))]
+        found += [finding for t in tables for finding in check(self._seen(t))]
         return sorted(found, key=lambda finding: _ORDER.index(finding.severity))
+
+    def _scheduler(self, tables: Sequence[StreamTable]) -> list[Finding]:
+        engine, now = self.engine, self.engine.clock.now()
+        daemons = engine.catalog.daemons()
+        if not daemons:
+            return []
+        seen = {row.full_name: watched(row, now) for row in engine.catalog.look()}
+        schedules = effective_schedules(graph(engine.catalog), seen, limits(engine.settings))
+        active = [s for n, s in schedules.items() if seen[n].is_active and not s.is_immediate and not s.is_on_demand]
+        shortest = min((s.shortest_seconds for s in active if s.shortest_seconds is not None), default=None)
+        newest = max((t.last_refresh_at for t in tables if t.last_refresh_at is not None), default=None)
+        return liveness(daemons, shortest if engine.settings.enabled else None, newest, now)
 
     def _sources(self) -> Iterator[Finding]:
         for source in self.engine.catalog.tracked_sources():
@@ -136,6 +153,18 @@ def _suspended(seen: Seen) -> Finding | None:
     )
 
 
+def _quarantined(seen: Seen) -> Finding | None:
+    if not seen.table.is_quarantined:
+        return None
+    return seen.finding(
+        Severity.ERROR,
+        StreamTableQuarantined.code,
+        f"its rows are not those of its query, as is known since {_moment(seen.table.quarantined_at)}; it is not "
+        "refreshed, and its readers wait",
+        f"look at SHOW STREAM TABLE AUDITS {seen.name}, then repair it: REPAIR STREAM TABLE {seen.name}",
+    )
+
+
 def _never_loaded(seen: Seen) -> Finding | None:
     if seen.table.is_populated:
         return None
@@ -214,6 +243,7 @@ def _stale(seen: Seen) -> Finding | None:
 
 
 CHECKS: tuple[Callable[[Seen], Finding | None], ...] = (
+    _quarantined,
     _failing,
     _suspended,
     _never_loaded,
@@ -247,5 +277,5 @@ def _last_error(failed: Refresh | None) -> tuple[str, str | None, str | None]:
     return failed.error_code or RefreshFailed.code, ": ".join(parts), hint or None
 
 
-def _moment(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
+def _moment(at: datetime | None) -> str:
+    return "?" if at is None else f"{at:%Y-%m-%d %H:%M:%S} UTC"

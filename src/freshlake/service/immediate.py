@@ -158,7 +158,7 @@ class Immediate:
 
     def caught_up(self, table: StreamTable) -> StreamTable:
         """The table after what foreign writers did to its sources; while somebody works on it, as it is published."""
-        if table.refresh_mode is not RefreshMode.IMMEDIATE or not self.is_behind(table):
+        if table.refresh_mode is not RefreshMode.IMMEDIATE or table.is_quarantined or not self.is_behind(table):
             return table
         try:
             self.rounds.refresh(table, None)

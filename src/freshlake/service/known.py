@@ -1,59 +1,49 @@
-"""The graph of stream tables with its groups, read again only when it has changed."""
+"""The graph as a scheduler knows it: brought up to date by what has changed since it last looked."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from freshlake.catalog.enums import RefreshMode
+from freshlake.catalog.records import Dependency
 from freshlake.catalog.store import Catalog
-from freshlake.refresh.edges import graph
+from freshlake.catalog.watching import Reader
+from freshlake.refresh.edges import graph_of
 from freshlake.schedule.graph import Graph
-from freshlake.schedule.selection import Part, brought, in_order, parts
-from freshlake.schedule.state import Consistency
-from freshlake.schedule.units import Groups, groups_of
 
 
 @dataclass(frozen=True)
-class Known:
-    """`groups` are atomic diamonds and what users declared; an IMMEDIATE table belongs to what it reads besides."""
+class Dag:
+    """Stream tables, what they read, and what users declared about them, at one version of the graph."""
 
-    version: int
     graph: Graph
-    groups: Groups
-    immediate: frozenset[str]
+    edges: Mapping[str, tuple[Dependency, ...]]
+    ids: Mapping[str, int]
+    declared: tuple[frozenset[str], ...]
+    """Refresh groups."""
 
-    @classmethod
-    def read(cls, catalog: Catalog) -> Known:
-        version, known, tables = catalog.graph_version(), graph(catalog), catalog.stream_tables()
-        loose = [str(t.full_name) for t in tables if t.diamond_consistency != Consistency.ATOMIC]
-        declared = [frozenset(map(str, group.members)) for group in catalog.groups()]
-        immediate = frozenset(str(t.full_name) for t in tables if t.refresh_mode is RefreshMode.IMMEDIATE)
-        return cls(version, known, groups_of(known, loose=loose, declared=declared), immediate)
 
-    def with_table(self, name: str, reads: Iterable[str]) -> Known:
-        """As it will be after a table is made or altered; groups are still those of before."""
-        return replace(self, graph=self.graph.with_table(name, reads))
+@dataclass
+class Known:
+    catalog: Catalog
+    _version: int | None = None
+    _readers: dict[int, Reader] = field(default_factory=dict)
+    _dag: Dag | None = None
 
-    def is_alone(self, name: str) -> bool:
-        """Whether nothing comes along with a table."""
-        if name in self.groups.of or self.graph.inputs(name):
-            return False
-        return self.immediate.isdisjoint(self.graph.readers(name))
+    def current(self) -> Dag:
+        """The graph now; only tables that were made, changed or dropped since the last call are read."""
+        change = self.catalog.graph_since(self._version)
+        if self._dag is None or change.version != self._version:
+            kept = {} if change.is_whole else {i: r for i, r in self._readers.items() if i not in change.gone}
+            self._readers = kept | {reader.id: reader for reader in change.tables}
+            self._dag, self._version = self._made(), change.version
+        return self._dag
 
-    def brought(self, names: Iterable[str]) -> set[str]:
-        return brought(self.graph, self.groups, self.immediate, names)
-
-    def parts(self, selected: Collection[str]) -> list[Part]:
-        """What is refreshed and published as one, upstreams first."""
-        return in_order(self.graph, parts(self.graph, self.groups, self.immediate, selected))
-
-    def followers(self, names: Iterable[str]) -> tuple[str, ...]:
-        """The IMMEDIATE tables that read these, directly or through others in that mode; in order."""
-        found: set[str] = set()
-        pending = list(names)
-        while pending:
-            reached = (self.graph.readers(pending.pop()) & self.immediate) - found
-            found |= reached
-            pending.extend(reached)
-        return self.graph.order(found)
+    def _made(self) -> Dag:
+        readers = self._readers.values()
+        return Dag(
+            graph_of(self._readers),
+            {reader.name: reader.edges for reader in readers},
+            {reader.name: reader.id for reader in readers},
+            tuple(frozenset(map(str, group.members)) for group in self.catalog.groups()),
+        )

@@ -11,10 +11,12 @@ from freshlake.compiler.compile import CompiledQuery
 from freshlake.errors import InvalidArgument, Unsupported
 from freshlake.refresh.commit import stored_schema
 from freshlake.schedule.expression import parse_schedule
-from freshlake.schedule.state import Consistency, Policy, Tier
+from freshlake.schedule.state import Consistency, Policy
+from freshlake.schedule.tiers import Declared
 from freshlake.storage.layout import stored_schema as as_stored
 from freshlake.storage.partitions import check_partitions
 from freshlake.storage.read import stored_columns
+from freshlake.words import word
 
 DEFAULTS: Mapping[str, Any] = {
     "schedule": "calculated",
@@ -22,7 +24,7 @@ DEFAULTS: Mapping[str, Any] = {
     "fold_policy": FoldPolicy.AUTO,
     "append_only": False,
     "partition_by": (),
-    "tier": Tier.HOT,
+    "tier": Declared.HOT,
     "diamond_consistency": Consistency.ATOMIC,
     "diamond_schedule_policy": Policy.FASTEST,
     "never_full": False,
@@ -81,10 +83,10 @@ def _schedule(text: str, floor_seconds: int) -> dict[str, Any]:
 
 
 def _status(text: str, _: int) -> dict[str, Any]:
-    word = text.strip().upper()
-    if word == Status.ACTIVE:
-        return {"status": Status.ACTIVE, "consecutive_errors": 0}
-    if word == Status.SUSPENDED:
+    given = text.strip().upper()
+    if given == Status.ACTIVE:
+        return {"status": Status.ACTIVE, "consecutive_errors": 0, "retries": 0, "retry_at": None}
+    if given == Status.SUSPENDED:
         return {"status": Status.SUSPENDED}
     raise InvalidArgument(f"'{text}' is not a status that can be set", hint="use ACTIVE or SUSPENDED")
 
@@ -140,13 +142,7 @@ def _partition_by(value: Sequence[str] | str, _: int) -> dict[str, Any]:
 
 
 def _word(name: str, kind: type[StrEnum]) -> Reader:
-    def read(text: str, _: int) -> dict[str, Any]:
-        word = text.strip().lower()
-        if word not in set(kind):
-            raise InvalidArgument(f"{name} cannot be '{text}'", hint=f"use one of {', '.join(kind)}")
-        return {name: kind(word)}
-
-    return read
+    return lambda text, _: {name: word(kind, text, f"a {name}")}
 
 
 _READERS: Mapping[str, Reader] = {
@@ -156,7 +152,7 @@ _READERS: Mapping[str, Reader] = {
     "status": _status,
     "append_only": _yes_or_no("append_only"),
     "partition_by": _partition_by,
-    "tier": _word("tier", Tier),
+    "tier": _word("tier", Declared),
     "diamond_consistency": _word("diamond_consistency", Consistency),
     "diamond_schedule_policy": _word("diamond_schedule_policy", Policy),
     "never_full": _yes_or_no("never_full"),

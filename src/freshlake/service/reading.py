@@ -22,8 +22,8 @@ class Reading:
 
     def state(self, table: StreamTable) -> DataFrame:
         """The published rows, pinned: a later refresh does not change what this DataFrame shows."""
-        self.check(table)
         table = self.caught_up(table)
+        self.check(table)
         return self.state_at(table, table.published_generation, table.published_version)
 
     def state_at(self, table: StreamTable, generation: int, version: int) -> DataFrame:
@@ -68,6 +68,7 @@ class Reading:
 
     def changes(self, table: StreamTable, since: int) -> DataFrame:
         """Weighted rows of the versions after `since`, consolidated."""
+        table = self.caught_up(table)
         self.check(table)
         if not 0 <= since <= table.published_version:
             raise InvalidArgument(

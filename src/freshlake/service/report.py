@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -16,9 +16,13 @@ from freshlake.dialect import Dialect
 from freshlake.errors import FreshlakeError
 from freshlake.refresh.commit import output_schema
 from freshlake.refresh.definition import Builder
+from freshlake.refresh.edges import graph
 from freshlake.refresh.worker import pinned_settings
+from freshlake.schedule.effective import Effective, effective_schedules
+from freshlake.schedule.state import Watched
 from freshlake.service.definitions import define_in
 from freshlake.service.tables import Tables
+from freshlake.service.watched import limits, watched
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,9 @@ class StreamTableStatus:
     status: Status
     refresh_mode: RefreshMode
     schedule: str
+    effective_schedule: str
+    tier: str
+    level: int
     staleness_seconds: float | None
     last_refresh: datetime | None
     last_action: str | None
@@ -119,15 +126,20 @@ class Report:
     def status(self) -> list[StreamTableStatus]:
         catalog = self.tables.engine.catalog
         now = self.tables.engine.clock.now()
+        levels, seen, effective = self._scheduled(now)
         found = []
-        for t in catalog.stream_tables():
+        # one that was made or dropped in between is not listed yet, or no more
+        for t in (t for t in catalog.stream_tables() if str(t.full_name) in effective):
             last = next(iter(catalog.history(t.id, 1)), None)
             found.append(
                 StreamTableStatus(
                     name=t.full_name.short,
-                    status=t.status,
+                    status=t.shown_status,
                     refresh_mode=t.refresh_mode,
                     schedule=t.schedule or "calculated",
+                    effective_schedule=str(effective[str(t.full_name)]),
+                    tier=str(seen[str(t.full_name)].tier),
+                    level=levels[str(t.full_name)],
                     staleness_seconds=(now - t.data_timestamp).total_seconds() if t.data_timestamp else None,
                     last_refresh=t.last_refresh_at,
                     last_action=str(last.action) if last and last.action else None,
@@ -144,6 +156,13 @@ class Report:
                 )
             )
         return found
+
+    def _scheduled(self, now: datetime) -> tuple[Mapping[str, int], dict[str, Watched], dict[str, Effective]]:
+        """By name: the level in the graph, what a scheduler sees, and the schedule that it follows."""
+        engine = self.tables.engine
+        known = graph(engine.catalog)
+        seen = {row.full_name: watched(row, now) for row in engine.catalog.look()}
+        return known.levels, seen, effective_schedules(known, seen, limits(engine.settings))
 
     def history(self, table: StreamTable | None, limit: int) -> list[RefreshRecord]:
         catalog = self.tables.engine.catalog
@@ -206,7 +225,7 @@ class Report:
         last = next(iter(engine.catalog.history(table.id, 1)), None)
         facts = {
             "mode": str(table.refresh_mode),
-            "status": str(table.status),
+            "status": str(table.shown_status),
             "version": max(table.version, 0),
             "frontier": table.frontier,
             "last refresh": f"{last.action} {last.fallback_reason or ''}".strip() if last else "never",
@@ -268,7 +287,9 @@ def _branch(
     if table is None:
         yield TreeLine(f"{lead}{mark}{shown} [src]", name, "source_table", depth, None, None)
         return
-    yield TreeLine(f"{lead}{mark}{shown}", name, "stream_table", depth, str(table.status), str(table.refresh_mode))
+    yield TreeLine(
+        f"{lead}{mark}{shown}", name, "stream_table", depth, str(table.shown_status), str(table.refresh_mode)
+    )
     below = reads[name]
     lead += {"": "", "├─ ": "│  ", "└─ ": "   "}[mark]
     for i, child in enumerate(below):

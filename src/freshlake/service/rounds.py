@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,7 +9,7 @@ from datetime import datetime
 
 from freshlake.catalog.enums import Action, RefreshMode, Status
 from freshlake.catalog.records import Dependency, Lease, StreamTable
-from freshlake.errors import FreshlakeError, StreamTableSuspended
+from freshlake.errors import FreshlakeError, StreamTableQuarantined, StreamTableSuspended
 from freshlake.refresh.engine import Engine, Pins
 from freshlake.refresh.folding import fold_if_due
 from freshlake.refresh.leasing import leased
@@ -18,15 +17,17 @@ from freshlake.refresh.result import FoldResult, RefreshResult
 from freshlake.refresh.roots import from_json
 from freshlake.refresh.terms import Terms
 from freshlake.service.announce import Announcer
-from freshlake.service.known import Known
+from freshlake.service.grouping import Grouping
 from freshlake.service.names import Names
 from freshlake.sources.protocol import Position
 from freshlake.sources.stream_table import position_of
 
 _log = logging.getLogger("freshlake")
 
-RESTING = (Status.SUSPENDED, Status.ERROR)
+RESTING = (Status.SUSPENDED, Status.ERROR, Status.QUARANTINED)
 """Tables in these states are not refreshed unless a person asks for it; a group is published without them."""
+STOPPED = (Status.SUSPENDED, Status.QUARANTINED)
+"""Tables in these states are not refreshed even then."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class Round:
     pins: Pins
     at: datetime | None
     """None: the moment at which a refresh begins."""
+    failed: dict[str, FreshlakeError] = field(default_factory=dict)
+    """What was refreshed in this round and failed, or was left out because of that; what reads it is left out too."""
 
 
 @dataclass
@@ -52,24 +55,25 @@ class Rounds:
     engine: Engine
     names: Names
     announcer: Announcer
-    _known: Known | None = None
+    _known: Grouping | None = None
 
     # What a person asks for ------------------------------------------------------------------------------------------
 
     def refresh(self, table: StreamTable, requested: RefreshMode | None) -> RefreshResult:
         """One table, what it reads, and what is published with it; only the table itself takes the requested mode."""
-        name = str(table.full_name)
+        name, full = table.full_name.short, str(table.full_name)
         if table.status is Status.SUSPENDED:
-            raise StreamTableSuspended(
-                f"stream table {table.full_name.short} is suspended", hint=f'fl.resume("{table.full_name.short}")'
+            raise StreamTableSuspended(f"stream table {name} is suspended", hint=f'fl.resume("{name}")')
+        if table.is_quarantined:
+            raise StreamTableQuarantined(
+                f"stream table {name} is in quarantine: its rows are not those of its query",
+                hint=f'look at fl.audits("{name}"); then repair it: fl.repair("{name}")',
             )
         known = self.known()
-        if known.is_alone(name):
+        if known.is_alone(full):
             return self._raising(self.run([table], self.begin(()), {table.id: requested}))
-        _, results = self._bring(
-            known, known.brought([name]), {name, *known.graph.upstream(name)}, {table.id: requested}
-        )
-        return results[name]
+        asked = {full, *known.graph.upstream(full)}
+        return self._bring(known, known.brought([full]), asked, {table.id: requested})[1][full]
 
     def prepare(self, table: StreamTable, edges: Sequence[Dependency]) -> Round:
         """Bring the stream tables that these edges lead to up to date; returns the moment that they have read."""
@@ -79,11 +83,13 @@ class Rounds:
         name = str(table.full_name)
         known = self.known().with_table(name, reads)
         asked = known.graph.upstream(name)
-        return self._bring(known, known.brought(reads) - {name}, asked, {}, edges)[0]
+        moment, _ = self._bring(known, known.brought(reads) - {name}, asked, {}, edges)
+        self._check_sound(edge.stream_table_id for edge in edges)
+        return moment
 
     def _bring(
         self,
-        known: Known,
+        known: Grouping,
         selected: Iterable[str],
         asked: Collection[str],
         modes: Mapping[int, RefreshMode | None],
@@ -91,7 +97,7 @@ class Rounds:
     ) -> tuple[Round, dict[str, RefreshResult]]:
         """Refresh tables at one moment, each group as one; raises what the first one that fails raises.
 
-        Suspended tables are left as they are, and so are those that rest and only came along.
+        Stopped tables are left as they are, and so are those that rest and only came along.
         """
         found = {name: table for name in selected if (table := self.engine.catalog.find(name)) is not None}
         tables = {name: table for name, table in found.items() if _is_brought(table, asked=name in asked)}
@@ -103,26 +109,30 @@ class Rounds:
             results |= {result.table: result for result in outcome.results}
         return moment, results
 
+    def _check_sound(self, upstreams: Iterable[int | None]) -> None:
+        """Nothing is made of rows that are known to be wrong."""
+        read = self.engine.catalog.stream_tables_by_id([i for i in upstreams if i is not None])
+        for upstream in read.values():
+            if upstream.is_quarantined:
+                raise StreamTableQuarantined(
+                    f"stream table {upstream.full_name.short}, which it reads, is in quarantine"
+                )
+
     def refresh_all(self) -> list[RefreshResult]:
-        """Every table that is not suspended; one that fails does not stop tables that do not read it."""
+        """Every table that is not stopped; one that fails does not stop tables that do not read it."""
         moment = self.begin(e for edges in self.engine.catalog.all_dependencies().values() for e in edges)
         known = self.known()
         by_name = {str(t.full_name): t for t in self.engine.catalog.stream_tables()}
         results: dict[str, RefreshResult] = {}
-        failed: set[str] = set()
         for part in known.parts(known.graph.order()):
-            ready = []
-            for table in (by_name[name] for name in part if name in by_name):
-                name = str(table.full_name)
-                if table.status is Status.SUSPENDED:
-                    results[name] = self.skipped(table, "suspended")
-                elif blockers := known.graph.upstream(name) & failed:
-                    results[name] = self.skipped(table, "upstream-failed", ", ".join(sorted(blockers)))
-                else:
-                    ready.append(table)
+            tables = [by_name[name] for name in part if name in by_name]
+            ready = [t for t in tables if t.shown_status not in STOPPED]
             outcome = self.run(ready, moment) if ready else Outcome()
-            results |= {result.table: result for result in outcome.results}
-            failed |= set(outcome.failed)
+            stopped = (
+                (t, "quarantined" if t.is_quarantined else "suspended") for t in tables if t.shown_status in STOPPED
+            )
+            skipped = (self.skipped(table, why) for table, why in stopped)
+            results |= {result.table: result for result in (*outcome.results, *skipped)}
         return [results[name] for name in known.graph.order() if name in results]
 
     def _raising(self, outcome: Outcome) -> RefreshResult:
@@ -135,22 +145,21 @@ class Rounds:
         found = (self.engine.catalog.find(name) for name in self.known().followers(names))
         return [table for table in found if table is not None and _is_brought(table, asked=False)]
 
-    def known(self) -> Known:
+    def known(self) -> Grouping:
         if self._known is None or self._known.version != self.engine.catalog.graph_version():
-            self._known = Known.read(self.engine.catalog)
+            self._known = Grouping.read(self.engine.catalog)
         return self._known
+
+    def is_alone(self, table: StreamTable) -> bool:
+        """Whether a table is published by itself."""
+        return not self.known().mates(str(table.full_name))
 
     # Running ---------------------------------------------------------------------------------------------------------
 
     def begin(self, edges: Iterable[Dependency]) -> Round:
         """The heads of all plain sources, taken once; a source that is gone is reported by the table that reads it."""
         at = self.engine.clock.now()
-        pins = {}
-        for edge in edges:
-            if edge.stream_table_id is None and edge.source_key not in pins:
-                with contextlib.suppress(FreshlakeError):
-                    pins[edge.source_key] = self.engine.source(edge).head()
-        return Round(pins, at)
+        return Round(self.engine.pinned(edges), at)
 
     def run(
         self,
@@ -160,15 +169,17 @@ class Rounds:
         *,
         retries: bool = False,
         leases: Mapping[int, Lease] | None = None,
+        repairs: bool = False,
     ) -> Outcome:
         """Refresh tables one after the other, upstreams first, and publish them at once; none if one of them failed.
 
-        A table that reads a failed one is left out; the others are committed, and the next round goes on from there.
-        Who gives leases folds when it has given them back.
+        A table that reads one that failed in this round is left out; the others are committed, and the next round goes
+        on from there. Who gives `leases` writes a source, and takes that back when a table cannot follow, or repairs a
+        table; it folds when it has given them back.
         """
-        modes, terms = requested or {}, Terms(moment.at, retries=retries)
+        modes, terms = requested or {}, Terms(moment.at, retries=retries, repairs=repairs)
         if leases is not None:
-            outcome = self._together(tables, moment, modes, replace(terms, leases=leases))
+            outcome = self._together(tables, moment, modes, replace(terms, counts=False, leases=leases))
         elif len(tables) == 1:
             # nothing to publish with it: a refresh that finds nothing to do needs no lease
             outcome = self._refresh(tables, moment, modes, terms)
@@ -188,8 +199,7 @@ class Rounds:
                 moment = self._not_behind(tables, moment)
                 return self._together(tables, moment, modes, replace(terms, at=moment.at, leases=leases))
         except FreshlakeError as error:
-            results = [_not_done(table, error.code, error.message) for table in tables]
-            return Outcome(results, {str(table.full_name): error for table in tables}, published=False)
+            return _none_published(tables, moment, error, [_not_done(t, error.code, error.message) for t in tables])
 
     def _not_behind(self, tables: Sequence[StreamTable], moment: Round) -> Round:
         """The moment was taken before the leases: where another process has gone further since, it is taken again."""
@@ -198,7 +208,8 @@ class Rounds:
             for key, done in (from_json(current.frontier) or {}).items():
                 pinned = moment.pins.get(key)
                 if pinned is not None and pinned.table_id == done.table_id and pinned.version < done.version:
-                    return self.begin(e for t in tables for e in self.engine.catalog.dependencies(t.id))
+                    again = self.begin(e for t in tables for e in self.engine.catalog.dependencies(t.id))
+                    return replace(again, failed=moment.failed)
         return moment
 
     def _together(
@@ -212,7 +223,7 @@ class Rounds:
             try:
                 self.engine.catalog.publish(terms.leases[table.id] for table in tables)
             except FreshlakeError as error:
-                return Outcome(outcome.results, {str(table.full_name): error for table in tables}, published=False)
+                return _none_published(tables, moment, error, outcome.results)
             self.engine.reached("published")
         return outcome
 
@@ -221,23 +232,28 @@ class Rounds:
     ) -> Outcome:
         outcome, pins = Outcome(), dict(moment.pins)
         for table in tables:
-            if blockers := self._blockers(table, outcome.failed):
+            name = str(table.full_name)
+            if blockers := self._blockers(table, moment.failed):
                 outcome.results.append(self.skipped(table, "upstream-failed", ", ".join(blockers)))
-                outcome.failed[str(table.full_name)] = outcome.failed[blockers[0]]
+                outcome.failed[name] = moment.failed[name] = moment.failed[blockers[0]]
                 continue
             try:
                 current = self.engine.catalog.get_by_id(table.id)
                 result = self.announcer.refresh(current, pins, modes.get(table.id), terms)
             except FreshlakeError as error:
-                outcome.failed[str(table.full_name)] = error
+                outcome.failed[name] = moment.failed[name] = error
                 outcome.results.append(_not_done(table, error.code, error.message))
                 continue
             outcome.results.append(result)
-            pins[table.source_key] = committed(self.engine.catalog.get_by_id(table.id))
+            # also a refresh with nothing to do may have found what a dead one had committed
+            same = result.action is Action.NO_DATA and result.version == current.version
+            pins[table.source_key] = committed(current if same else self.engine.catalog.get_by_id(table.id))
         outcome.published = not outcome.failed
         return outcome
 
     def _blockers(self, table: StreamTable, failed: Mapping[str, FreshlakeError]) -> list[str]:
+        if not failed:
+            return []
         reads = {e.source_name for e in self.engine.catalog.dependencies(table.id) if e.stream_table_id is not None}
         return sorted(reads & set(failed))
 
@@ -267,8 +283,17 @@ class Rounds:
 def _is_brought(table: StreamTable, *, asked: bool) -> bool:
     """Who only comes along is not woken up for it, and not loaded for the first time if it has to follow writes."""
     if asked:
-        return table.status is not Status.SUSPENDED
-    return table.status not in RESTING and (table.is_populated or table.refresh_mode is not RefreshMode.IMMEDIATE)
+        return table.shown_status not in STOPPED
+    is_loaded = table.is_populated or table.refresh_mode is not RefreshMode.IMMEDIATE
+    return is_loaded and table.shown_status not in RESTING
+
+
+def _none_published(
+    tables: Sequence[StreamTable], moment: Round, error: FreshlakeError, results: list[RefreshResult]
+) -> Outcome:
+    failed = dict.fromkeys((str(table.full_name) for table in tables), error)
+    moment.failed.update(failed)
+    return Outcome(results, failed, published=False)
 
 
 def _not_done(table: StreamTable, reason: str, detail: str | None) -> RefreshResult:

@@ -10,69 +10,52 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from datetime import datetime
-from functools import lru_cache
 
 from freshlake.alerts import Alerts, Event
-from freshlake.catalog.enums import RefreshMode, Status
+from freshlake.catalog.enums import RefreshMode
 from freshlake.catalog.names import TableName
 from freshlake.catalog.owner import describe
-from freshlake.catalog.records import Dependency, StreamTable
 from freshlake.catalog.watching import Looked
 from freshlake.config import Settings
-from freshlake.errors import LeaseLost, RefreshInProgress
-from freshlake.refresh.edges import graph
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.result import RefreshResult
-from freshlake.refresh.situation import BLOWN
-from freshlake.schedule.expression import Schedule, parse_schedule
-from freshlake.schedule.graph import Graph
-from freshlake.schedule.state import Consistency, Limits, Policy, State, Tick, Tier, Unit, Watched
+from freshlake.schedule.quota import Claim, allowance
+from freshlake.schedule.state import State, Tick
 from freshlake.schedule.tick import tick
+from freshlake.service.batches import Batches
+from freshlake.service.conditions import Conditions
 from freshlake.service.idle import Idleness
-from freshlake.service.immediate import Immediate
-from freshlake.service.rounds import Round, Rounds
+from freshlake.service.known import Dag, Known
+from freshlake.service.rounds import Rounds
+from freshlake.service.sampler import Sampler
+from freshlake.service.watched import limits, watched
+from freshlake.service.workers import Workers
+from freshlake.version import VERSION
 
 _log = logging.getLogger("freshlake.scheduler")
-
-ELSEWHERE = (RefreshInProgress, LeaseLost)
-"""Errors that say that a table is in other hands, where nothing is wrong with it."""
-
-_REMEMBERED = 0.3
-"""How much the newest refresh counts in what is typical."""
-
-
-@dataclass
-class _Batch:
-    """The units of one tick on their way."""
-
-    moment: Round
-    units: tuple[Unit, ...]
-    waiting: dict[int, set[int]]
-    """Unit → units that must have ended before it."""
-    failed: set[str] = field(default_factory=set)
+_TOLD = 200
+"""Most jobs that the catalog is told of."""
 
 
 class Scheduler:
     """One per process and lake; several processes may run one each, the leases of tables keep them apart."""
 
-    def __init__(self, engine: Engine, rounds: Rounds, alerts: Alerts, immediate: Immediate) -> None:
-        self._engine, self._rounds, self._idleness = engine, rounds, Idleness(engine)
-        self._alerts, self._immediate = alerts, immediate
-        self._raised: dict[Event, set[str]] = {Event.STALE_DATA: set(), Event.FALLING_BEHIND: set()}
-        self._graph: tuple[int, Graph, dict[str, tuple[Dependency, ...]], tuple[frozenset[str], ...]] | None = None
-        self._lock = threading.Condition()
-        self._busy: set[str] = set()
-        self._overrun: set[str] = set()
-        self._typical: dict[str, float] = {}
+    def __init__(self, engine: Engine, rounds: Rounds, alerts: Alerts, sampler: Sampler) -> None:
+        self._engine, self._alerts, self._idleness, self._sampler = engine, alerts, Idleness(engine), sampler
+        self._known = Known(engine.catalog)
+        self._workers = Workers(engine.clock)
         self._wake = threading.Event()
-        self._stopping = threading.Event()
+        self._batches = Batches(engine, rounds, alerts, self._idleness, self._workers, self.wake)
+        self._conditions = Conditions(engine, alerts)
+        self._overrun: set[str] = set()
         self._thread: threading.Thread | None = None
-        self._pool: ThreadPoolExecutor | None = None
-        self.results: Callable[[RefreshResult], None] = lambda result: None
+        self._beaten: dict[str, object] = {}
+
+    def told(self, told: Callable[[RefreshResult], None]) -> None:
+        """Tell every result."""
+        self._batches.told = told
 
     # Life ------------------------------------------------------------------------------------------------------------
 
@@ -85,39 +68,58 @@ class Scheduler:
         if self.is_running:
             return
         settings = self._engine.settings
-        self._stopping.clear()
+        self._batches.stopping.clear()
+        self._check_slots(settings)
         self._register()
-        self._pool = ThreadPoolExecutor(workers(settings), thread_name_prefix="freshlake-refresh")
+        self._check_others()
+        self._workers.start()
+        self._sampler.start()
         self._thread = threading.Thread(target=self._loop, name="freshlake-scheduler", daemon=True)
         self._thread.start()
-        _log.info("started: %s at a time, a tick every %s ms", workers(settings), settings.scheduler_interval_ms)
+        told = (self._engine.layout.lake, workers(settings), settings.scheduler_interval_ms)
+        _log.info("scheduler of %s started: %s at a time, a tick every %s ms", *told)
+
+    def _check_slots(self, settings: Settings) -> None:
+        slots = self._engine.spark.sparkContext.defaultParallelism
+        if workers(settings) > slots:
+            _log.warning(
+                "max_concurrent_refreshes is %s, but Spark runs %s tasks at a time: refreshes will wait for each other",
+                workers(settings),
+                slots,
+            )
+
+    def _check_others(self) -> None:
+        for daemon in self._engine.catalog.live_daemons():
+            if daemon.version not in (None, VERSION):
+                told = (describe(daemon.owner), daemon.version, VERSION)
+                _log.warning("%s keeps this lake fresh with Freshlake %s, this is %s: use one version", *told)
 
     def _register(self) -> None:
         settings = self._engine.settings
-        self._engine.catalog.register_daemon(settings.scheduler_interval_ms, workers(settings))
+        self._engine.catalog.register_daemon(settings.scheduler_interval_ms, workers(settings), settings.worker_quota)
+        self._beaten = {}
 
     def stop(self, timeout: float | None = None) -> bool:
         """Start nothing new and wait for what runs; False if that took longer than the timeout."""
-        self._stopping.set()
-        self._wake.set()
+        self._batches.stopping.set()
+        self.wake()
         if self._thread is not None:
             self._thread.join(timeout)
-        drained = self.drain(timeout)
-        if self._pool is not None:
-            self._pool.shutdown(wait=drained, cancel_futures=True)
-            self._pool = None
-            self._engine.catalog.end_daemon()
-            _log.info("scheduler stopped")
+        drained = self._workers.drain(timeout)
+        drained = self._sampler.stop(timeout) and drained
+        if self._workers.has_threads:
+            self._workers.close(wait=drained)
+            self._engine.catalog.end_daemon([job.to_json() for job in self._workers.jobs()[:_TOLD]])
+            _log.info("scheduler of %s stopped", self._engine.layout.lake)
         self._thread = None
         return drained
 
-    def drain(self, timeout: float | None = None) -> bool:
-        """Wait until nothing runs."""
-        with self._lock:
-            return self._lock.wait_for(lambda: not self._busy, timeout)
+    def wake(self) -> None:
+        """Let the next tick come now."""
+        self._wake.set()
 
     def _loop(self) -> None:
-        while not self._stopping.is_set():
+        while not self._batches.stopping.is_set():
             began = time.monotonic()
             try:
                 self.tick()
@@ -133,78 +135,39 @@ class Scheduler:
     def tick(self) -> Tick:
         """Look, decide, and hand what is due to the workers."""
         now = self._engine.clock.now()
-        known, edges, declared = self._known()
+        dag = self._known.current()
         looked = self._engine.catalog.look()
         left = frozenset(row.full_name for row in looked if row.is_left(now))
         self._take_over(looked)
-        decided = tick(known, self._state(looked, declared, left, now), now)
-        self._tell(decided)
+        decided = tick(dag.graph, self._state(looked, dag, left, now), now)
+        self._tell_of_skipped(decided)
+        self._conditions.tell(decided, self._batches.typical)
+        self._workers.go(self._room())
         if decided.units:
-            self._begin(decided.units, edges, left)
+            self._overrun -= {name for unit in decided.units for name in unit.tables}
+            self._batches.begin(decided.units, dag, left)
         self._beat(now)
+        self._conditions.watch_pending(dag, now)
+        self._sampler.consider(dag.graph, now, is_idle=not self._batches.busy)
         return decided
-
-    def _beat(self, now: datetime) -> None:
-        if not self._engine.catalog.beat_daemon(now) and self.is_running:
-            # others took this process for dead, while it was stopped
-            self._register()
 
     def _take_over(self, looked: Sequence[Looked]) -> None:
         """Say that another daemon is gone; what it left is due at once, and refreshing that cleans up after it."""
         catalog = self._engine.catalog
         for gone in catalog.forget_gone_daemons(self._engine.settings.silent_daemon_seconds):
-            tables = sorted(_short(row.full_name) for row in looked if row.owner == gone.owner)
+            tables = sorted(TableName.parse(row.full_name).short for row in looked if row.owner == gone.owner)
             who = {"owner": describe(catalog.owner), "previous_owner": describe(gone.owner)}
             self._alerts.emit(Event.DAEMON_TOOK_OVER, None, **who, last_heard_of=gone.heartbeat_at, tables=tables)
             catalog.fail_interrupted()
 
-    def _known(self) -> tuple[Graph, dict[str, tuple[Dependency, ...]], tuple[frozenset[str], ...]]:
-        """The graph, read again only when it changed."""
-        version = self._engine.catalog.graph_version()
-        if self._graph is None or self._graph[0] != version:
-            catalog = self._engine.catalog
-            names = {t.id: str(t.full_name) for t in catalog.stream_tables()}
-            edges = {names[i]: e for i, e in catalog.all_dependencies().items() if i in names}
-            declared = tuple(frozenset(map(str, group.members)) for group in catalog.groups())
-            self._graph = (version, graph(catalog), edges, declared)
-        return self._graph[1:]
+    def _state(self, looked: Sequence[Looked], dag: Dag, left: frozenset[str], now: datetime) -> State:
+        immediate = [row.full_name for row in looked if row.refresh_mode is RefreshMode.IMMEDIATE]
+        behind = left | (self._idleness.behind(immediate, dag) if immediate else set())
+        busy, typical = self._batches.busy, self._batches.typical
+        tables = {row.full_name: watched(row, now, busy=busy, behind=behind, typical=typical) for row in looked}
+        return State(tables, dag.declared, limits(self._engine.settings))
 
-    def _state(
-        self, looked: Sequence[Looked], declared: tuple[frozenset[str], ...], left: frozenset[str], now: datetime
-    ) -> State:
-        settings = self._engine.settings
-        limits = Limits(settings.min_schedule_seconds, settings.auto_backoff, settings.enabled)
-        with self._lock:
-            busy = set(self._busy)
-        behind = self._behind(looked)
-        watched = (self._watched(row, now, busy, row.id in behind or row.full_name in left) for row in looked)
-        return State({table.name: table for table in watched}, declared, limits)
-
-    def _behind(self, looked: Iterable[Looked]) -> set[int]:
-        """Tables in mode IMMEDIATE whose sources somebody has written without Freshlake."""
-        ids = [row.id for row in looked if row.refresh_mode is RefreshMode.IMMEDIATE]
-        tables = self._engine.catalog.stream_tables_by_id(ids) if ids else {}
-        return {table.id for table in tables.values() if self._immediate.is_behind(table)}
-
-    def _watched(self, row: Looked, now: datetime, busy: set[str], is_wanted: bool) -> Watched:
-        name = row.full_name
-        return Watched(
-            name=name,
-            schedule=_schedule(row.schedule),
-            is_active=row.status is Status.ACTIVE,
-            is_immediate=row.refresh_mode is RefreshMode.IMMEDIATE,
-            tier=Tier(row.tier or Tier.HOT),
-            data_timestamp=row.data_timestamp,
-            is_leased=name in busy or row.is_leased(now),
-            retry_at=row.retry_at,
-            is_blown=row.fuse_state == BLOWN,
-            is_wanted=is_wanted,
-            consistency=Consistency(row.diamond_consistency),
-            policy=Policy(row.diamond_schedule_policy),
-            typical_seconds=self._typical.get(name),
-        )
-
-    def _tell(self, decided: Tick) -> None:
+    def _tell_of_skipped(self, decided: Tick) -> None:
         for skipped in decided.skipped:
             if skipped.table not in self._overrun:
                 self._overrun.add(skipped.table)
@@ -212,118 +175,42 @@ class Scheduler:
                 table = self._engine.catalog.find(skipped.table)
                 if table is not None:
                     self._engine.catalog.skip_refresh(table.id, skipped.reason)
-        stale = {late.table: {"staleness_seconds": late.staleness_seconds} for late in decided.stale}
-        behind = {late.table: {"duration_ms": 1000 * self._typical[late.table]} for late in decided.falling_behind}
-        allowed = {late.table: late.schedule_seconds for late in (*decided.stale, *decided.falling_behind)}
-        for event, tables in ((Event.STALE_DATA, stale), (Event.FALLING_BEHIND, behind)):
-            told = {_short(t): {**payload, "schedule_seconds": allowed[t]} for t, payload in tables.items()}
-            self._conditions(event, told)
 
-    def _conditions(self, event: Event, now: Mapping[str, Mapping[str, float]]) -> None:
-        """Sent when it begins to hold for a table, and again only after it has ended."""
-        for table in self._raised[event] - now.keys():
-            self._alerts.clear_condition(event, table)
-        for table, payload in now.items():
-            self._alerts.raise_condition(event, table, dict(payload))
-        self._raised[event] = set(now)
+    # Sharing ---------------------------------------------------------------------------------------------------------
 
-    # Units -----------------------------------------------------------------------------------------------------------
+    def _room(self) -> int:
+        """How many refreshes may run here, after what others run and would like to run."""
+        settings = self._engine.settings
+        most = workers(settings)
+        return min(most, self._allowance(settings)) if settings.max_dynamic_refresh_workers else most
 
-    def _begin(
-        self, units: tuple[Unit, ...], edges: dict[str, tuple[Dependency, ...]], left: frozenset[str] = frozenset()
-    ) -> None:
-        names = [name for unit in units for name in unit.tables]
-        moment = self._rounds.begin(edge for name in names for edge in edges.get(name, ()))
-        idle = self._idleness.idle(units, moment, edges, left)
-        self._record_idle(idle, moment)
-        waiting = {n: set(unit.after) - idle.keys() for n, unit in enumerate(units) if n not in idle}
-        batch = _Batch(moment, units, waiting)
-        self._overrun -= set(names)
-        with self._lock:
-            self._busy |= {name for number in waiting for name in units[number].tables}
-        self._submit(batch)
+    def _allowance(self, settings: Settings) -> int:
+        catalog, (running, waiting) = self._engine.catalog, self._workers.load
+        claims: dict[str, dict[str, Claim]] = {"": {}}
+        for load in catalog.loads():
+            claims.setdefault(load.lake, {})[load.owner] = Claim(load.running, load.waiting, load.quota)
+        claims[""][catalog.owner] = Claim(running, waiting, settings.worker_quota)
+        return allowance("", catalog.owner, claims, settings.max_dynamic_refresh_workers)
 
-    def _record_idle(self, idle: dict[int, list[StreamTable]], moment: Round) -> None:
-        tables = [table for members in idle.values() for table in members]
-        if tables and moment.at is not None:
-            self._engine.catalog.record_idle(tables, moment.at)
-
-    def _submit(self, batch: _Batch) -> None:
-        """Hand over what waits for nothing, the most urgent first."""
-        with self._lock:
-            free = [number for number, after in batch.waiting.items() if not after]
-            ready = sorted(free, key=lambda number: batch.units[number].priority)
-            for number in ready:
-                del batch.waiting[number]
-        for number in ready:
-            if self._pool is None:
-                self._work(batch, number)
-            else:
-                self._pool.submit(self._work, batch, number)
-
-    def _work(self, batch: _Batch, number: int) -> None:
-        unit = batch.units[number]
-        try:
-            self._use_own_pool()
-            self._refresh(batch, unit)
-        except Exception:
-            batch.failed |= set(unit.tables)
-            _log.exception("the refresh of %s failed in a way that was not expected", ", ".join(unit.tables))
-        finally:
-            with self._lock:
-                self._busy -= set(unit.tables)
-                for after in batch.waiting.values():
-                    after.discard(number)
-                self._lock.notify_all()
-            self._submit(batch)
-            if self._pool is not None:
-                self._wake.set()
-
-    def _use_own_pool(self) -> None:
-        """Jobs of this worker share the cores with those of others by Spark's FAIR scheduler, where it is on."""
-        if self._pool is not None:
-            context = self._engine.spark.sparkContext
-            context.setLocalProperty("spark.scheduler.pool", threading.current_thread().name)
-
-    def _refresh(self, batch: _Batch, unit: Unit) -> None:
-        known = self._known()[0]
-        found = (self._engine.catalog.find(name) for name in unit.tables)
-        tables = []
-        for table in (t for t in found if t is not None):
-            if blockers := known.upstream(str(table.full_name)) & batch.failed:
-                self._rounds.skipped(table, "upstream-failed", ", ".join(sorted(blockers)))
-                batch.failed.add(str(table.full_name))
-            else:
-                tables.append(table)
-        if self._stopping.is_set() or not tables:
-            return
-        outcome = self._rounds.run(tables, batch.moment, retries=True)
-        self._remember(outcome.results)
-        batch.failed |= set(outcome.failed)
-        really = [error for error in outcome.failed.values() if not isinstance(error, ELSEWHERE)]
-        if really and len(unit.tables) > 1:
-            failed = sorted(map(_short, outcome.failed))
-            told = {"members": [_short(name) for name in unit.tables], "failed": failed}
-            self._alerts.emit(Event.DIAMOND_PARTIAL_FAILURE, _short(unit.tables[-1]), **told)
-        for result in outcome.results:
-            self.results(result)
-
-    def _remember(self, results: Iterable[RefreshResult]) -> None:
-        for result in results:
-            took = result.duration_ms / 1000
-            before = self._typical.get(result.table, took)
-            self._typical[result.table] = before + _REMEMBERED * (took - before)
+    def _beat(self, now: datetime) -> None:
+        """Say what runs here."""
+        settings, (running, waiting) = self._engine.settings, self._workers.load
+        facts: dict[str, object] = {
+            "interval_ms": settings.scheduler_interval_ms,
+            "workers": self._workers.room,
+            "running": running,
+            "waiting": waiting,
+            "quota": settings.worker_quota,
+            "jobs": tuple(job.to_json() for job in self._workers.jobs()[:_TOLD]),
+        }
+        changed = {name: value for name, value in facts.items() if self._beaten.get(name) != value}
+        known = self._engine.catalog.beat_daemon(now, **changed)
+        self._beaten = facts
+        if not known and self.is_running:
+            # others took this process for dead, while it was stopped
+            self._register()
 
 
 def workers(settings: Settings) -> int:
-    """How many refreshes run side by side."""
+    """How many refreshes run side by side, if nobody else needs workers."""
     return settings.max_concurrent_refreshes if settings.parallel_refresh_mode == "on" else 1
-
-
-def _short(name: str) -> str:
-    return TableName.parse(name).short
-
-
-@lru_cache(maxsize=10_000)
-def _schedule(text: str | None) -> Schedule:
-    return parse_schedule(text)

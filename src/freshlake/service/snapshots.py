@@ -39,6 +39,7 @@ class Snapshots:
         if not names:
             raise InvalidArgument("a snapshot needs at least one table")
         found = {name: self.engine.catalog.find(self.name(name)) for name in dict.fromkeys(names)}
+        found = {name: None if table is None else self.reading.caught_up(table) for name, table in found.items()}
         streams = {name: table for name, table in found.items() if table is not None}
         chosen = self._agree(streams)
         roots = {key: at for point in chosen.values() for key, at in point.roots.items()}

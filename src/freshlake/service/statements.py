@@ -39,6 +39,10 @@ def _run(fl: Freshlake, statement: Any) -> Iterable[Any]:
             return fl.refresh_all()
         case s.FoldStreamTable(name):
             return [fl.fold(name)]
+        case s.AuditStreamTable(name):
+            return [fl.audit(name)]
+        case s.RepairStreamTable(name):
+            return [fl.repair(name)]
     shown = _show(fl, statement)
     return [_done(_alter(fl, statement))] if shown is None else shown
 
@@ -51,6 +55,8 @@ def _show(fl: Freshlake, statement: Any) -> Iterable[Any] | None:
             return fl.health()
         case s.ShowAlerts():
             return fl.alerts()
+        case s.ShowAudits(name):
+            return fl.audits(name)
         case s.ShowHistory(name):
             return fl.history(name)
         case s.ExplainStreamTable(name):
@@ -104,7 +110,7 @@ def _options(options: tuple[tuple[str, str], ...]) -> dict[str, Any]:
 
 
 def _done(table: Any) -> dict[str, Any]:
-    return {"name": table.full_name.short, "status": str(table.status), "version": table.version}
+    return {"name": table.full_name.short, "status": str(table.shown_status), "version": table.version}
 
 
 def as_frame(spark: SparkSession, records: Iterable[Any]) -> DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -132,8 +133,6 @@ class Tables:
         return graph(self.engine.catalog)
 
     def _warn(self, target: TableName, definition: Definition) -> None:
-        import re
-
         if definition.reference is None and re.search(r"\bselect\s+(distinct\s+)?(\w+\.)?\*", definition.text, re.I):
             _log.warning("%s selects *: a new column in a source rebuilds the table", target.short)
 
@@ -146,7 +145,7 @@ class Tables:
         table = self.engine.catalog.get(self._name(name))
         fields = self._checked(options)
         mode = fields.get("refresh_mode", table.refresh_mode)
-        fields |= _fuse(table, fields) | scheduled(mode, table.refresh_mode, fields)
+        fields |= _let_go(table, fields) | scheduled(mode, table.refresh_mode, fields)
         after = self._altered(table, query, dialect, fields)
         if mode is RefreshMode.IMMEDIATE and table.refresh_mode is not mode and after.is_populated:
             self.rounds.refresh(after, None)
@@ -185,7 +184,7 @@ class Tables:
             # an upstream that was rebuilt may give the query another meaning
             compiled, edges = self._feasible(table.full_name, definition, settings, rules)
         self._warn_of_types(table, compiled)
-        fields |= commit.meaning(compiled, settings) | {"fuse_state": None}
+        fields |= commit.meaning(compiled, settings) | {"fuse_state": None, "quarantined_at": None}
         if query is None:
             return self._rebuild(table, definition, compiled, edges, moment, fields, "partitions-altered")
         return self._rebuild(table, definition, compiled, edges, moment, fields | _columns(definition), "query-altered")
@@ -340,13 +339,14 @@ def _columns(definition: Definition) -> dict[str, Any]:
     }
 
 
-def _fuse(table: StreamTable, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """A blown fuse lets the next refresh pass when the table is resumed; another limit is a new fuse."""
+def _let_go(table: StreamTable, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Resuming a table ends a quarantine, and a blown fuse lets the next refresh pass; a new limit is a new fuse."""
     if "fuse_rows" in fields and fields["fuse_rows"] != table.fuse_rows:
         return {"fuse_state": None}
-    if fields.get("status") is Status.ACTIVE and table.fuse_state == BLOWN:
-        return {"fuse_state": PASSING}
-    return {}
+    if fields.get("status") is not Status.ACTIVE:
+        return {}
+    passing = {"fuse_state": PASSING} if table.fuse_state == BLOWN else {}
+    return {**passing, "quarantined_at": None} if table.is_quarantined else passing
 
 
 def _folded(names: Sequence[str]) -> list[str]:

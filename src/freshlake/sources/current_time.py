@@ -70,6 +70,9 @@ class TimeSource:
     ) -> tuple[DataFrame, int] | None:
         return None
 
+    def part(self, spark: SparkSession, at: Position, column: str, rows: int, turn: int) -> DataFrame:
+        return self.snapshot(spark, at, [column])
+
     def changes(
         self, spark: SparkSession, start: Position, end: Position, columns: Sequence[str] | None = None
     ) -> Relation:

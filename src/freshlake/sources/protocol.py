@@ -111,6 +111,9 @@ class Source(Protocol):
         """The rows at a position that may have the keys, held on the driver, and their number; None if Spark should
         read them."""
 
+    def part(self, spark: SparkSession, at: Position, column: str, rows: int, turn: int) -> DataFrame:
+        """One column of about so many rows at a position, others each turn."""
+
     def changes(
         self, spark: SparkSession, start: Position, end: Position, columns: Sequence[str] | None = None
     ) -> Relation:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
+from freshlake.catalog.idle import Standing
 from freshlake.catalog.records import StreamTable
 from freshlake.catalog.store import Catalog
 from freshlake.errors import NotFound, SourceDropped, SourceHistoryLost, StorageMissing, StreamTableNotPopulated
@@ -105,6 +106,13 @@ class StreamTableSource:
         schema = StructType([known[name] for name in wanted])
         return local_frame(spark, rows, schema).toDF(*columns), rows.num_rows
 
+    def part(self, spark: SparkSession, at: Position, column: str, rows: int, turn: int) -> DataFrame:
+        table, generation = self._table(), _generation(at)
+        storage = self.storage(table, generation)
+        with _kept(table):
+            fold = self._fold(table, generation, at.version)
+            return storage.part(spark, fold, _logical(storage, [column])[0], rows, turn)
+
     def _fold(self, table: StreamTable, generation: int, version: int) -> FoldPoint:
         fold = self.catalog.newest_fold(table.id, generation=generation, upto=version)
         assert fold is not None, "a loaded generation always has a fold"
@@ -147,7 +155,7 @@ def _renamed(change: Relation, columns: Sequence[str]) -> Relation:
     return Relation(StructType(fields), arrow, frame, change.rows, change.insert_only)
 
 
-def position_of(table: StreamTable, generation: int, version: int) -> Position:
+def position_of(table: StreamTable | Standing, generation: int, version: int) -> Position:
     """A version of one generation; another generation is another table."""
     return Position(f"{table.source_key}:{generation}", version, "")
 

@@ -2,18 +2,21 @@
 
 from freshlake.statements.parse import parse_statement
 from freshlake.statements.values import (
+    AuditStreamTable,
     CreateStreamTable,
     DropStreamTable,
     ExplainStreamTable,
     FoldStreamTable,
     RefreshAllStreamTables,
     RefreshStreamTable,
+    RepairStreamTable,
     ResumeStreamTable,
     SetOptions,
     SetQuery,
     SetRefreshMode,
     SetSchedule,
     ShowAlerts,
+    ShowAudits,
     ShowHealth,
     ShowHistory,
     ShowStreamTables,
@@ -23,18 +26,21 @@ from freshlake.statements.values import (
 )
 
 __all__ = [
+    "AuditStreamTable",
     "CreateStreamTable",
     "DropStreamTable",
     "ExplainStreamTable",
     "FoldStreamTable",
     "RefreshAllStreamTables",
     "RefreshStreamTable",
+    "RepairStreamTable",
     "ResumeStreamTable",
     "SetOptions",
     "SetQuery",
     "SetRefreshMode",
     "SetSchedule",
     "ShowAlerts",
+    "ShowAudits",
     "ShowHealth",
     "ShowHistory",
     "ShowStreamTables",

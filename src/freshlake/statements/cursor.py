@@ -89,10 +89,14 @@ class Cursor:
         TableName.of(parts)
         return ".".join(parts)
 
+    def is_done(self) -> bool:
+        """Whether the statement ends here."""
+        return self.peek().kind is Kind.END or self._at_symbol(";")
+
     def query(self) -> str:
         """Take the rest as a query, exactly as written, without the final semicolon."""
         start = self._taken
-        if self.peek().kind is Kind.END or self._at_symbol(";"):
+        if self.is_done():
             raise self.error("a query")
         while self.peek().kind is not Kind.END and not self._at_symbol(";"):
             self.take()

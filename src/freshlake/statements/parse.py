@@ -10,18 +10,21 @@ from freshlake.dialect import Dialect
 from freshlake.statements.cursor import Cursor
 from freshlake.statements.tokens import Kind
 from freshlake.statements.values import (
+    AuditStreamTable,
     CreateStreamTable,
     DropStreamTable,
     ExplainStreamTable,
     FoldStreamTable,
     RefreshAllStreamTables,
     RefreshStreamTable,
+    RepairStreamTable,
     ResumeStreamTable,
     SetOptions,
     SetQuery,
     SetRefreshMode,
     SetSchedule,
     ShowAlerts,
+    ShowAudits,
     ShowHealth,
     ShowHistory,
     ShowStreamTables,
@@ -191,6 +194,10 @@ def _show_history(cursor: Cursor) -> ShowHistory:
     return ShowHistory(cursor.table_name())
 
 
+def _show_audits(cursor: Cursor) -> ShowAudits:
+    return ShowAudits(None if cursor.is_done() else cursor.table_name())
+
+
 def _named(statement: Callable[[str], Statement]) -> Callable[[Cursor], Statement]:
     return lambda cursor: statement(cursor.table_name())
 
@@ -206,8 +213,11 @@ _STATEMENTS: tuple[tuple[tuple[str, ...], Callable[[Cursor], Statement]], ...] =
     (("SHOW", "STREAM", "TABLES"), lambda _: ShowStreamTables()),
     (("SHOW", "STREAM", "TABLE", "HEALTH"), lambda _: ShowHealth()),
     (("SHOW", "STREAM", "TABLE", "ALERTS"), lambda _: ShowAlerts()),
+    (("SHOW", "STREAM", "TABLE", "AUDITS"), _show_audits),
     (("SHOW", "STREAM", "TABLE"), _show_history),
     (("EXPLAIN", "STREAM", "TABLE"), _named(ExplainStreamTable)),
     (("VERIFY", "STREAM", "TABLE"), _named(VerifyStreamTable)),
+    (("AUDIT", "STREAM", "TABLE"), _named(AuditStreamTable)),
+    (("REPAIR", "STREAM", "TABLE"), _named(RepairStreamTable)),
     (("FOLD", "STREAM", "TABLE"), _named(FoldStreamTable)),
 )

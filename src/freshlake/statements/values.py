@@ -109,6 +109,13 @@ class ShowAlerts:
 
 
 @dataclass(frozen=True)
+class ShowAudits:
+    """SHOW STREAM TABLE AUDITS; of all tables when none is named."""
+
+    name: str | None = None
+
+
+@dataclass(frozen=True)
 class ShowHistory:
     """SHOW STREAM TABLE HISTORY."""
 
@@ -125,6 +132,20 @@ class ExplainStreamTable:
 @dataclass(frozen=True)
 class VerifyStreamTable:
     """VERIFY STREAM TABLE."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class AuditStreamTable:
+    """AUDIT STREAM TABLE."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class RepairStreamTable:
+    """REPAIR STREAM TABLE."""
 
     name: str
 
@@ -150,8 +171,11 @@ Statement = (
     | ShowStreamTables
     | ShowHealth
     | ShowAlerts
+    | ShowAudits
     | ShowHistory
     | ExplainStreamTable
     | VerifyStreamTable
+    | AuditStreamTable
+    | RepairStreamTable
     | FoldStreamTable
 )

@@ -27,6 +27,7 @@ from freshlake.storage.partitions import check_partitions, storable_delta, stora
 from freshlake.storage.read import open_base, read, stored_columns
 from freshlake.storage.relation import Relation
 from freshlake.storage.scan import KeyFilter, Snapshot
+from freshlake.storage.scan.part import read_part
 from freshlake.storage.scan.paths import plain
 
 __all__ = ["Certificate", "ChangeLogged", "FoldForm", "FoldPoint", "Limits", "Pending"]
@@ -144,6 +145,17 @@ class ChangeLogged:
         wanted = stored_columns(self.stored, columns)
         delta = changes(spark, Log(self.path), self.stored, after, upto, wanted, self.limits)
         return logical_delta(spark, delta, StructType([self.stored[name] for name in wanted]))
+
+    def part(self, spark: SparkSession, fold: FoldPoint, column: str, rows: int, turn: int) -> DataFrame:
+        """One column of about so many rows of the base, others each turn."""
+        base = open_base(self.path, fold.base_version)
+        (stored,) = stored_columns(base.schema, [column])
+        return read_part(spark, base, stored, rows, turn)
+
+    def size(self, at: int, fold: FoldPoint) -> int | None:
+        """How many rows there are to read at a version, if the metadata knows."""
+        base = open_base(self.path, fold.base_version).rows
+        return None if base is None else base + self.pending(fold, at).rows
 
     def pending(self, fold: FoldPoint, upto: int) -> Pending:
         """What a fold up to a version would bring in."""

@@ -31,6 +31,7 @@ from freshlake.storage.scan import KeyFilter, NotDriverReadable, Snapshot, open_
 from freshlake.storage.scan.actions import Commit
 from freshlake.storage.scan.columns import chosen, physical_name, visible
 from freshlake.storage.scan.log import Stamp, TransactionLog
+from freshlake.storage.scan.part import read_part
 from freshlake.storage.scan.paths import is_local, plain
 from freshlake.storage.scan.search import search
 
@@ -134,6 +135,12 @@ class DeltaSource:
             if rows is None
             else (local_frame(spark, rows, visible(chosen(snapshot.schema, columns))), rows.num_rows)
         )
+
+    def part(self, spark: SparkSession, at: Position, column: str, rows: int, turn: int) -> DataFrame:
+        """One column of about so many rows at a position, others each turn."""
+        snapshot = self._open(at)
+        self._require(file.path for file in snapshot.files)
+        return read_part(spark, snapshot, column, rows, turn)
 
     def changes(
         self, spark: SparkSession, start: Position, end: Position, columns: Sequence[str] | None = None

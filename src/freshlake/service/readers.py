@@ -1,0 +1,47 @@
+"""Readers of a table that was repaired: which of them the log leads to the right rows, and which it does not.
+
+A repair adds to the log what was missing from the stored rows. A reader that had taken over the wrong rows is put right
+by that. One that had read the right rows before they were damaged would get them twice, so it is rebuilt. A reader took
+over what is stored if it equals its query over that, and if the rows it stands at and those that were repaired share
+one base: otherwise they may differ by more than the log says.
+"""
+
+from __future__ import annotations
+
+from freshlake.catalog.records import StreamTable
+from freshlake.errors import FreshlakeError
+from freshlake.refresh.audit import inspect
+from freshlake.refresh.engine import Engine
+from freshlake.refresh.recover import held
+from freshlake.sources.protocol import ChangeKind, Position
+from freshlake.sources.stream_table import StreamTableSource, position_of
+
+_WAIT_SECONDS = 60.0
+
+
+def not_taken_over(engine: Engine, table: StreamTable) -> list[StreamTable]:
+    """The readers that must be rebuilt. None of them is refreshed meanwhile, since the table is in quarantine."""
+    found = []
+    for reader in engine.catalog.dependents(table.source_key):
+        with held(engine, reader.id, _WAIT_SECONDS) as (_, current):
+            if not _follows(engine, table, current):
+                found.append(current)
+    return found
+
+
+def _follows(engine: Engine, table: StreamTable, reader: StreamTable) -> bool:
+    known = (reader.frontier or {}).get("sources", {}).get(table.source_key)
+    if known is None or reader.needs_reinit or reader.is_quarantined:
+        return True  # it is loaded, rebuilt or put right by itself
+    at, now = Position.from_json(known), position_of(table, table.generation, table.version)
+    source = StreamTableSource(engine.catalog, table.id, engine.layout.root, table.full_name.short)
+    if source.triage(at, now).kind in (ChangeKind.NONE, ChangeKind.REPLACED, ChangeKind.HISTORY_LOST):
+        return True  # nothing to follow, or all of it is computed again
+    if at.version < (table.folded_version or 0):
+        return False
+    try:
+        seen = inspect(engine, reader)
+    except FreshlakeError:
+        return False
+    seen.release()
+    return seen.is_verified and seen.is_equal
