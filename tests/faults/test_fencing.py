@@ -192,6 +192,7 @@ FOLDS: list[Any] = [
 
 @pytest.mark.parametrize(("at", "settings", "other"), FOLDS)
 def test_a_fold(fl: Freshlake, clock: ManualClock, at: str, settings: dict[str, Any], other: Other) -> None:
+    """Where the other one has cleaned up, nothing is left to do, and nothing to refuse."""
     number = next(NUMBERS)
     insert(fl, number)
     fl.refresh("spread")
@@ -200,7 +201,8 @@ def test_a_fold(fl: Freshlake, clock: ManualClock, at: str, settings: dict[str, 
         other(fl, number)
         before = commits(fl, "spread")
         answer = late.wake()
-    assert answer["error"] == "lease-lost", answer
+    has_rest = not (at.startswith("cleanup") and other is a_fold)
+    assert answer.get("error") == ("lease-lost" if has_rest else None), answer
     assert commits(fl, "spread") == before
     check(fl, "spread")
     fl.fold("spread")

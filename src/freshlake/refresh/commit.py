@@ -160,6 +160,10 @@ class Work:
         shutil.rmtree(self.engine.layout.generation(self.table.storage_id, generation), ignore_errors=True)
         try:
             return self._load_generation(generation)
+        except Exception:
+            # whoever took the table over has removed this attempt: a lost lease is the better answer
+            self.engine.catalog.heartbeat_lease(self.lease, self.engine.settings.lease_seconds)
+            raise
         finally:
             self._remove_attempts(generation)
 
