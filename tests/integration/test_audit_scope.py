@@ -56,6 +56,10 @@ def sampled(fl: Freshlake, name: str) -> AuditRecord:
     return fl.audits(name, limit=1)[0]
 
 
+WITHOUT_KEYS = ("grand", "by_kind")
+"""Too large to be compared as a whole, and without a key of which some could be."""
+
+
 @pytest.mark.usefixtures("events")
 @pytest.mark.parametrize(
     ("name", "scopes"),
@@ -197,7 +201,9 @@ def test_the_sampler_audits_one_table_per_interval_when_nothing_else_runs(fl: Fr
     assert not considered(interval, is_idle=False), "refreshes go first"
     assert considered(3 * interval, is_idle=False), "but not for ever"
     made = fl.audits(limit=1000)[: len(fl.audits(limit=1000)) - before]
-    assert [(a.asked_by, str(a.outcome)) for a in made] == [("scheduler", "EQUAL")] * 2
+    assert [a.asked_by for a in made] == ["scheduler"] * 2
+    for audit in made:
+        assert str(audit.outcome) == ("NOT_VERIFIED" if audit.table in WITHOUT_KEYS else "EQUAL")
     assert made[0].table != made[1].table
     fl._engine.settings = fl._engine.settings.model_copy(update={"audit_interval_seconds": 0})
     assert not considered(100 * interval), "0 means never"

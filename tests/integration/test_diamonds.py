@@ -123,7 +123,7 @@ def test_a_member_that_fails_is_tried_again_while_the_others_go_on(
     assert (actions["cleaned"], actions["counts"]) == ("DIFFERENTIAL", "DIFFERENTIAL"), "the healthy ones"
     assert fl.history("summary", limit=1)[0].reason == "upstream-failed"
     assert {name: rows(fl, name) for name in INNER} == before
-    told = fl.alerts(event="diamond_partial_failure", limit=1)[0]
+    told = fl.alerts(event="diamond_partial_failure", table="summary", limit=1)[0]
     assert (set(told.payload["members"]), set(told.payload["failed"])) == (set(INNER), {"totals", "summary"})
     retry = fl._engine.catalog.get("totals").retry_at
     assert retry is not None

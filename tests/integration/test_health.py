@@ -182,7 +182,7 @@ def test_schedules_that_nobody_keeps(fl: Freshlake, clock: ManualClock) -> None:
     fl._engine.catalog.register_daemon(1000, 1)
     assert fl.health() == []
     clock.advance(60)
-    assert found(fl) == [("WARNING", "no-daemon", "scheduler")], "it was not heard of for too long"
+    assert found(fl) == [("WARNING", "scheduler-gone", "scheduler")], "it was not heard of for too long"
     fl._engine.catalog.beat_daemon(clock.now())
     assert fl.health() == []
     fl._engine.catalog.end_daemon()

@@ -7,11 +7,12 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import freshlake
+from freshlake.catalog.enums import Action
 from freshlake.clock import ManualClock
 from freshlake.errors import FreshlakeError
 from freshlake.lake import Freshlake
@@ -43,6 +44,8 @@ class Player:
     on_created: Callable[[Freshlake, str], None] | None = None
     _clock: ManualClock = field(default_factory=ManualClock)
     _before: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
+    _told: set[str] = field(default_factory=set)
+    """Refreshes that were judged."""
 
     def play(self) -> None:
         fl = self._connect()
@@ -105,6 +108,7 @@ class Player:
                     partition_by=[scenario.partition] if scenario.partition else None,
                     fold_policy="manual",
                 )
+                self._told |= {r.refresh_id for r in fl.history(scenario.name, limit=100)}
                 if self.on_created:
                     self.on_created(fl, scenario.name)
                 self._contents(fl, truth, scenario, scenario.expected.get(CREATED))
@@ -138,7 +142,8 @@ class Player:
             fails(fl, scenario, facts.error)
             same(self._before[scenario.name], [shown(r) for r in fl.table(scenario.name).collect()], "as before")
         else:
-            result = fl.refresh(scenario.name, mode="DIFFERENTIAL" if scenario.mode == "DIFFERENTIAL" else None)
+            asked = fl.refresh(scenario.name, mode="DIFFERENTIAL" if scenario.mode == "DIFFERENTIAL" else None)
+            result = self._of_round(fl, asked)
             self.results[scenario.name, played.name] = result
             acted(result, scenario, facts, usual)
             if played.fold:
@@ -148,6 +153,17 @@ class Player:
             after = Counter(self._before[scenario.name])
             self.changed[scenario.name, played.name] = (after - before).total(), (before - after).total()
             changed(result, self.changed[scenario.name, played.name], facts)
+
+    def _of_round(self, fl: Freshlake, asked: RefreshResult) -> RefreshResult:
+        """What the round did to a table: one that is published with others came along when those were refreshed."""
+        brought = [r for r in fl.history(asked.table, limit=100) if r.refresh_id not in self._told]
+        self._told |= {r.refresh_id for r in brought}
+        done = [r for r in brought if str(r.status) == "COMPLETED" and str(r.action) != "NO_DATA"]
+        if str(asked.action) != "NO_DATA" or not done:
+            return asked
+        (made,) = done
+        action, inserted, deleted = Action(str(made.action)), made.rows_inserted, made.rows_deleted
+        return replace(asked, action=action, reason=made.reason, rows_inserted=inserted, rows_deleted=deleted)
 
     def _usual(self, truth: Oracle, scenario: Scenario, played: Round, tables: set[str]) -> set[str]:
         """The actions a refresh may take where its file says nothing."""
