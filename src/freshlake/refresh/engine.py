@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import time
 from collections.abc import Iterable, Mapping
@@ -106,7 +105,7 @@ class Engine(Queries):
         pins: dict[str, Position] = {}
         for edge in edges:
             if edge.stream_table_id is None and edge.source_key not in pins:
-                with contextlib.suppress(FreshlakeError):
+                with suppress(FreshlakeError):
                     pins[edge.source_key] = self.source(edge).head()
         return pins
 
