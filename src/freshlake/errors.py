@@ -317,6 +317,13 @@ class StreamTableInUse(UserError):
     default_hint = "drop or alter the stream tables that read it first"
 
 
+class SourceInUse(UserError):
+    """A source database cannot be dropped while stream tables read its tables."""
+
+    code = "source-in-use"
+    default_hint = "drop or alter the stream tables that read it first"
+
+
 class StreamTableNotPopulated(UserError):
     """A stream table was created without data and has never been refreshed."""
 
@@ -373,6 +380,31 @@ class FuseBlown(UserError):
     default_hint = "look at the source; then let the next refresh pass: fl.resume(name)"
 
 
+class InvalidConnection(UserError):
+    """A reference to a database is not one, or what it leads to cannot be read as connection parameters."""
+
+    code = "invalid-connection"
+    default_hint = "name where the address is kept: env:VARIABLE, service:NAME or file:/path/of/a/secret"
+
+
+class ConnectionNotFound(UserError):
+    """The variable, service or file that a reference to a database names is not there."""
+
+    code = "connection-not-found"
+
+
+class CaptureUnsupported(UserError):
+    """A table's changes cannot be captured: message names the table, detail the reason, hint the rewrite."""
+
+    code = "capture-unsupported"
+
+
+class UnsupportedType(UserError):
+    """A column has a type without an exact counterpart: detail says why, hint gives the rewrite."""
+
+    code = "unsupported-type"
+
+
 class Unsupported(UserError):
     """The operation itself is not supported here."""
 
@@ -423,6 +455,27 @@ class SourceUnreadable(SourceError):
     """A source exists but cannot be read (permission, missing file, unsupported feature)."""
 
     code = "source-unreadable"
+
+
+class SourceDenied(SourceError):
+    """A database refused the user, the password or the database name."""
+
+    code = "source-denied"
+    default_hint = (
+        "check user, password and database where the connection's reference points, and the server's pg_hba.conf"
+    )
+
+
+class PrivilegeMissing(SourceError):
+    """The user that captures changes lacks a privilege; the hint is the statement that grants it."""
+
+    code = "privilege-missing"
+
+
+class ValueNotRepresentable(SourceError):
+    """A row holds a value that the column's type in the lake cannot hold exactly."""
+
+    code = "value-not-representable"
 
 
 # Storage
@@ -509,6 +562,20 @@ class RefreshInProgress(SystemFailure):
     default_hint = "wait for it to finish; the lease of a dead process runs out by itself"
 
 
+class SourceUnreachable(SystemFailure):
+    """The server of a source did not answer, or broke a connection off."""
+
+    code = "source-unreachable"
+    default_hint = "try again; if it stays, look at the database server and at the network"
+
+
+class CaptureBusy(SystemFailure):
+    """Setting up or removing capture did not get its locks in time."""
+
+    code = "capture-busy"
+    default_hint = "try again when no long transaction writes to the tables, or allow a longer wait"
+
+
 class CommittedButNotMaintained(SystemFailure):
     """A write is in its table, but a stream table in mode IMMEDIATE could not follow it."""
 
@@ -582,6 +649,13 @@ class DriverNotFound(SystemFailure):
 
 
 # Defects
+
+
+class StreamMalformed(InternalError):
+    """A server sent changes in a form that Freshlake does not know."""
+
+    code = "stream-malformed"
+    default_hint = "please report this with the version of the server"
 
 
 class InvariantViolated(InternalError):

@@ -12,13 +12,12 @@ from pyspark.sql import DataFrame, SparkSession
 from freshlake import session
 from freshlake.alerts import Alert, Alerts, Callback, Event, Subscription
 from freshlake.catalog.enums import RefreshMode, Status
-from freshlake.catalog.names import TableName
-from freshlake.catalog.records import RefreshGroup, StreamTable
+from freshlake.catalog.records import StreamTable
 from freshlake.catalog.store import Catalog
 from freshlake.clock import Clock, SystemClock
 from freshlake.compiler.explain import Explanation
 from freshlake.config import Settings, addresses
-from freshlake.errors import InvalidArgument, NotFound
+from freshlake.errors import InvalidArgument
 from freshlake.refresh.definition import Builder
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.folding import fold
@@ -29,9 +28,13 @@ from freshlake.service import statements
 from freshlake.service.announce import Announcer
 from freshlake.service.auditing import Auditing
 from freshlake.service.audits import AuditRecord, Audits
+from freshlake.service.capture_report import CaptureReport
+from freshlake.service.captures import Captures
 from freshlake.service.choices import Choice, PastChoice, next_choice, past_choices
+from freshlake.service.group_calls import GroupCalls
 from freshlake.service.health import Health
 from freshlake.service.immediate import Immediate
+from freshlake.service.landing import Landing
 from freshlake.service.names import Names
 from freshlake.service.on_demand import OnDemand
 from freshlake.service.options import NAMES, refuse_later
@@ -43,6 +46,8 @@ from freshlake.service.rounds import Rounds
 from freshlake.service.sampler import Sampler
 from freshlake.service.scheduler import Scheduler
 from freshlake.service.snapshots import Snapshot, Snapshots
+from freshlake.service.source_calls import SourceCalls
+from freshlake.service.sources import Sources
 from freshlake.service.sql import Sql
 from freshlake.service.tables import Tables
 from freshlake.storage.scan import KEPT
@@ -81,23 +86,26 @@ def connect(
     return Freshlake(engine, embedded=spark is None, settings=given)
 
 
-class Freshlake:
+class Freshlake(GroupCalls, SourceCalls):
     """A lake with its stream tables."""
 
     def __init__(self, engine: Engine, *, embedded: bool, settings: Mapping[str, Any] | None = None) -> None:
         self._engine = engine
         self._given = settings
         self._names = Names(engine.spark, engine.catalog, engine.layout, embedded)
-        engine.resolve = self._names.ensure
+        engine.resolve, engine.in_spark = self._names.ensure, self._names.in_spark
         self._alerts = Alerts(engine.catalog, engine.clock)
         self._alerts.configure(addresses(engine.settings.alert_webhooks), engine.settings.alert_retention_days)
         self._announcer = Announcer(engine, self._alerts)
-        self._rounds = Rounds(engine, self._names, self._announcer)
-        self._tables = Tables(engine, self._names, self._rounds, self._announcer)
+        self._captures = Captures(engine, self._names)
+        self._rounds = Rounds(engine, self._names, self._announcer, Landing(engine, self._captures))
+        self._tables = Tables(engine, self._names, self._rounds, self._announcer, self._captures)
+        self._sources, self._capture_report = Sources(self._captures, self._tables), CaptureReport(self._captures)
         self._immediate = Immediate(engine, self._rounds, self._alerts)
         auditing = Auditing(engine, self._rounds, self._announcer)
         self._audits, sampler = Audits(auditing), Sampler(engine, auditing)
         self._scheduler = Scheduler(engine, self._rounds, self._alerts, sampler)
+        self._scheduler.tidy = self._captures.tidy
         self._on_demand = OnDemand(engine, self._rounds, self._scheduler)
         self._reading = Reading(engine, lambda table: self._on_demand.read(self._immediate.caught_up(table)))
         self._snapshots = Snapshots(engine, self._reading, self._name)
@@ -361,24 +369,12 @@ class Freshlake:
         """What daemons run, have waiting, and have ended not longer ago than this."""
         return job_statuses(self._engine.catalog, self._engine.clock.now(), seconds)
 
-    def create_refresh_group(self, name: str, tables: Sequence[str]) -> RefreshGroup:
-        """Refresh and publish these stream tables together from now on."""
-        catalog = self._engine.catalog
-        return catalog.insert_group(name, [catalog.get(self._name(table)).id for table in tables])
-
-    def drop_refresh_group(self, name: str) -> None:
-        """Refresh the members of a group each for itself again."""
-        if not self._engine.catalog.remove_group(name):
-            raise NotFound(f"there is no refresh group {name}")
-
-    def refresh_groups(self) -> list[RefreshGroup]:
-        return list(self._engine.catalog.groups())
-
     def close(self) -> None:
         """Stop the scheduler, wait a moment for webhooks, and close the catalog; Spark goes on."""
         self._scheduler.stop()
         self._on_demand.close()
         self._alerts.close()
+        self._captures.close()
         self._engine.catalog.close()
 
     def __enter__(self) -> Freshlake:
@@ -386,9 +382,6 @@ class Freshlake:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _name(self, name: str) -> TableName:
-        return TableName.parse(name, self._engine.spark.catalog.currentDatabase())
 
 
 def _options(arguments: Mapping[str, Any]) -> dict[str, Any]:

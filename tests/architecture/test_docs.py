@@ -20,9 +20,11 @@ from freshlake.refresh import choose, quarantine, repair
 from freshlake.refresh.result import FoldResult, RefreshResult, Verification
 from freshlake.service import rounds
 from freshlake.service.audits import AuditRecord
+from freshlake.service.capture_report import BufferInfo, CdcHealth, CdcStatus
 from freshlake.service.choices import Choice, PastChoice
 from freshlake.service.pool import JobStatus, WorkerPool
 from freshlake.service.report import Finding, RefreshRecord, SourceInfo, StreamTableStatus, TreeLine, Validation
+from freshlake.service.sources import SourceDatabaseInfo
 from freshlake.statements import parse
 from freshlake.storage import policy
 from tests.docs.generated import TABLES, with_table
@@ -49,13 +51,23 @@ RECORDS = (
     PastChoice,
     WorkerPool,
     JobStatus,
+    SourceDatabaseInfo,
+    CdcStatus,
+    CdcHealth,
+    BufferInfo,
 )
 WORDS = (
     *("stream table", "source", "change", "weight", "delta", "frontier", "base", "log", "fold", "refresh", "program"),
     *("step", "strategy", "reason", "lease", "tick", "publish"),
 )
-METHODS = [name for name in vars(lake.Freshlake) if not name.startswith("_")]
-COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+CALLS = {name: call for kind in reversed(lake.Freshlake.mro()[:-1]) for name, call in vars(kind).items()}
+METHODS = [name for name in CALLS if not name.startswith("_")]
+TOP = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+COMMANDS = {
+    " ".join(words): command
+    for name, top in TOP.items()
+    for words, command in ([((name, sub), c) for sub, c in getattr(top, "commands", {}).items()] or [((name,), top)])
+}
 
 
 def shown(page: Path) -> str:
@@ -151,7 +163,7 @@ def test_a_command_is_described_with_all_its_options(name: str) -> None:
 
 
 def test_no_command_is_described_that_does_not_exist() -> None:
-    headings = re.findall(r"^### `(\w+)`$", text("reference", "cli.md"), re.MULTILINE)
+    headings = re.findall(r"^### `([\w ]+)`$", text("reference", "cli.md"), re.MULTILINE)
     assert sorted(headings) == sorted(COMMANDS)
 
 
@@ -166,7 +178,7 @@ def _option_rows(section: str) -> str:
 
 @pytest.mark.parametrize("name", ["connect", *METHODS])
 def test_a_method_is_described_with_its_signature(name: str) -> None:
-    owner, member = ("freshlake", lake.connect) if name == "connect" else ("fl", vars(lake.Freshlake)[name])
+    owner, member = ("freshlake", lake.connect) if name == "connect" else ("fl", CALLS[name])
     section = sections(text("reference", "api.md"))[f"{owner}.{name}"]
     if not isinstance(member, property):
         assert f"```python\n{owner}.{name}{_signature(member)}\n```" in section

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 from freshlake.alerts import EVENTS
 from freshlake.compiler.aggregate_functions import FUNCTIONS, NO_AGGREGATES
+from freshlake.sources.postgres.types import table_lines
 from tests.docs.markdown import DOCS
 from tests.integration.type_cases import KEYS, REFUSED
 
@@ -66,6 +67,7 @@ def events() -> Iterator[str]:
 TABLES: dict[str, Callable[[], Iterator[str]]] = {
     "reference/aggregates.md": aggregates,
     "reference/alerts.md": events,
+    "reference/postgres-types.md": table_lines,
     "reference/types.md": types,
 }
 """Page → the lines of its last section, which is a table."""

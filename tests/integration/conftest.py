@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import pytest
 
@@ -11,6 +11,8 @@ from freshlake.compiler import plan as p
 from freshlake.compiler.refusals import Position
 from freshlake.compiler.support import Reason
 from freshlake.compiler.walk import nodes
+from tests.integration.capture_database import Database, clear, new_database
+from tests.integration.postgres_server import LOGICAL, Server, binaries, embedded, server
 
 
 @pytest.fixture
@@ -23,3 +25,24 @@ def windows_without_rule(monkeypatch: pytest.MonkeyPatch) -> None:
         return (*known(plan, places), *([window] if any(isinstance(n, p.Window) for n in nodes(plan)) else []))
 
     monkeypatch.setattr(compile_module, "reasons", reasons)
+
+
+@pytest.fixture(scope="session", params=["installed", "embedded"])
+def capture_server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    """A PostgreSQL that decodes its log: the one that is installed (Debian 12: 15), and that of the Python package."""
+    with server(binaries() if request.param == "installed" else embedded(), LOGICAL) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def capture_database(capture_server: Server) -> Iterator[Database]:
+    """A database that tests use one after the other."""
+    with new_database(capture_server) as made:
+        yield made
+
+
+@pytest.fixture
+def database(capture_database: Database) -> Iterator[Database]:
+    """A database that is empty for each test."""
+    yield capture_database
+    clear(capture_database)

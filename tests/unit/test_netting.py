@@ -11,7 +11,18 @@ import pytest
 from pyspark.sql.types import DecimalType, DoubleType, IntegerType, StringType, StructField, StructType
 
 from freshlake.errors import InvariantViolated
-from freshlake.storage.netting import among, copies, key_filters, negative, net, nettable, positive, totals, updated
+from freshlake.storage.netting import (
+    among,
+    copies,
+    key_filters,
+    negative,
+    net,
+    net_lists,
+    nettable,
+    positive,
+    totals,
+    updated,
+)
 from freshlake.storage.relation import WEIGHT
 from freshlake.storage.scan import KeyFilter
 
@@ -25,6 +36,17 @@ def entries(values: list[object], weights: list[int], kind: pa.DataType | None =
 def test_equal_rows_are_summed_and_zero_is_gone() -> None:
     result = net(entries([1, 1, None, None, 2, 2], [3, -1, 1, 1, 1, -1]))
     assert sorted(result.to_pylist(), key=str) == [{"x": 1, WEIGHT: 2}, {"x": None, WEIGHT: 2}]
+
+
+def test_lists_are_summed_too_and_other_nested_values_are_not() -> None:
+    values = [[1.0, None], [1.0, None], [], None, [0.0], [-0.0], [float("nan")], [OTHER_NAN], ["x"][:0]]
+    result = net_lists(entries(values, [1, 1, 2, 1, 1, 1, 1, 1, -2], pa.list_(pa.float64())))
+    assert result is not None
+    assert sorted((str(row["x"]), row[WEIGHT]) for row in result.to_pylist()) == [
+        *(("None", 1), ("[-0.0]", 1), ("[0.0]", 1), ("[1.0, None]", 2), ("[nan]", 2)),
+    ]
+    assert net_lists(entries([1, 1], [1, -1])).num_rows == 0  # type: ignore[union-attr]
+    assert net_lists(entries([[[1]]], [1], pa.list_(pa.list_(pa.int64())))) is None
 
 
 def test_zeros_differ_by_sign_and_all_nans_are_one() -> None:

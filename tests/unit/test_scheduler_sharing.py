@@ -17,6 +17,7 @@ from freshlake.refresh.engine import Engine
 from freshlake.refresh.layout import Layout
 from freshlake.service.announce import Announcer
 from freshlake.service.auditing import Auditing
+from freshlake.service.landing import Landing
 from freshlake.service.names import Names
 from freshlake.service.rounds import Rounds
 from freshlake.service.sampler import Sampler
@@ -34,7 +35,7 @@ class One:
         none = cast(Any, None)
         self.engine = Engine(self.catalog, Layout(lake, self.catalog), none, Settings(**settings), clock)
         alerts = Alerts(self.catalog, clock)
-        rounds = Rounds(self.engine, cast(Names, none), Announcer(self.engine, alerts))
+        rounds = Rounds(self.engine, cast(Names, none), Announcer(self.engine, alerts), cast(Landing, none))
         sampler = Sampler(self.engine, cast(Auditing, none))
         self.scheduler = Scheduler(self.engine, rounds, alerts, sampler)
         self.catalog.register_daemon(1_000, 8, self.engine.settings.worker_quota)

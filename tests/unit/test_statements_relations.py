@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from freshlake.statements.relations import renamed
+from freshlake.statements.relations import relations, renamed
 from freshlake.statements.target import defines_view, dropped_schema, written, written_paths
 
-NAMES = {("x", "s"): "view_of_s", ("default", "s"): "s"}
+NAMES = {
+    ("x", "s"): ("view_of_s",),
+    ("default", "s"): ("s",),
+    ("shop", "public", "orders"): ("shop__public", "orders"),
+    ("shop", "public", "t"): ("view_of_t",),
+}
 
 
 @pytest.mark.parametrize(
@@ -20,6 +25,8 @@ NAMES = {("x", "s"): "view_of_s", ("default", "s"): "s"}
         ("SELECT * FROM default.s", "SELECT * FROM `s`"),
         ("SELECT x.s.a, s.b FROM x.s", "SELECT `s`.a, s.b FROM `view_of_s` AS `s`"),
         ("SELECT x.s FROM x", "SELECT x.s FROM x"),
+        ("SELECT x.s.*, t.* FROM x.s, t", "SELECT `s`.*, t.* FROM `view_of_s` AS `s`, t"),
+        ("SELECT shop.public.t.* FROM shop.public.t", "SELECT `t`.* FROM `view_of_t` AS `t`"),
         ("SELECT a FROM t, x.s, u", "SELECT a FROM t, `view_of_s` AS `s`, u"),
         ("SELECT a, x.s FROM t", "SELECT a, x.s FROM t"),
         ("SELECT a FROM t WHERE f(b, x.s)", "SELECT a FROM t WHERE f(b, x.s)"),
@@ -32,10 +39,25 @@ NAMES = {("x", "s"): "view_of_s", ("default", "s"): "s"}
         ("INSERT INTO t TABLE x.s", "INSERT INTO t TABLE `view_of_s` AS `s`"),
         ("SELECT 'x.s' FROM t -- x.s", "SELECT 'x.s' FROM t -- x.s"),
         ("SELECT * FROM y.s", "SELECT * FROM y.s"),
+        ("SELECT o.a FROM shop.public.orders o", "SELECT o.a FROM `shop__public`.`orders` o"),
+        ("SELECT a FROM Shop.`Public`.orders", "SELECT a FROM `shop__public`.`orders`"),
+        (
+            "SELECT shop.public.orders.a.b FROM shop.public.orders",
+            "SELECT `orders`.a.b FROM `shop__public`.`orders`",
+        ),
+        ("SELECT shop.public.orders FROM u AS shop", "SELECT shop.public.orders FROM u AS shop"),
+        ("SELECT t.a FROM shop.public.t", "SELECT t.a FROM `view_of_t` AS `t`"),
+        ("SELECT a FROM mall.public.orders", "SELECT a FROM mall.public.orders"),
+        ("SELECT a FROM shop.public.orders.x", "SELECT a FROM shop.public.orders.x"),
     ],
 )
 def test_a_relation_is_renamed_where_it_is_one(text: str, expected: str) -> None:
     assert renamed(text, NAMES) == expected
+
+
+def test_the_relations_of_a_text_are_found_without_its_columns_and_strings() -> None:
+    text = "WITH c AS (SELECT x.y FROM Shop.public.Orders) SELECT 'a.b' FROM c, spark_catalog.d.e JOIN `f` ON c.g = f.h"
+    assert relations(text) == {("shop", "public", "orders"), ("c",), ("d", "e"), ("f",)}
 
 
 @pytest.mark.parametrize(

@@ -83,18 +83,21 @@ class DefinitionKind(StrEnum):
     SQL = "sql"
     FUNCTION = "function"
     DATAFRAME = "dataframe"
+    CAPTURE = "capture"
+    """A mirror: it holds what a captured table of a source database holds."""
 
 
 class SourceType(StrEnum):
     """What a stream table reads; a view is read through, its tables are the tracked sources.
 
-    TIME is the current time, which is neither stored nor tracked.
+    TIME is the current time, which is neither stored nor tracked. POSTGRES is a source database, read by its mirrors.
     """
 
     TABLE = "TABLE"
     STREAM_TABLE = "STREAM_TABLE"
     VIEW = "VIEW"
     TIME = "TIME"
+    POSTGRES = "POSTGRES"
 
 
 class TableKind(StrEnum):

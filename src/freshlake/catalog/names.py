@@ -1,4 +1,8 @@
-"""Names of tables: `schema.table`, case-insensitive as in Spark, plain identifiers only."""
+"""Names of tables: `schema.table`, case-insensitive as in Spark, plain identifiers only.
+
+A table of a source database has three parts, `shop.public.orders`. Spark knows schemas of one part only, so there it is
+`shop__public.orders`.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,8 @@ from freshlake.errors import InvalidName
 DEFAULT_SCHEMA = "default"
 SESSION_CATALOG = "spark_catalog"
 HIDDEN_PREFIX = "__fl_"
+SEPARATOR = "__"
+"""Between database and schema in the name of a schema that Spark knows."""
 
 _IDENTIFIER = re.compile(r"[a-z_][a-z0-9_]{0,127}")
 
@@ -24,7 +30,8 @@ class TableName:
 
     @classmethod
     def parse(cls, text: str, default_schema: str = DEFAULT_SCHEMA) -> TableName:
-        """Read `table`, `schema.table` or `spark_catalog.schema.table`; each part may stand in backticks."""
+        """Read `table`, `schema.table`, `spark_catalog.schema.table` or `database.schema.table`; each part may stand in
+        backticks."""
         return cls.of([_unquoted(part) for part in text.strip().split(".")], default_schema)
 
     @classmethod
@@ -36,11 +43,24 @@ class TableName:
             parts = parts[1:]
         if len(parts) == 1:
             parts = [default_schema.lower(), *parts]
-        if len(parts) != 2:
-            raise InvalidName(f"'{text}' is not a table name", detail="a name has one part or two")
+        if len(parts) not in (2, 3):
+            raise InvalidName(
+                f"'{text}' is not a table name", detail="a name has one part or two, that of a captured table three"
+            )
         for part in parts:
             _check(part, text)
-        return cls(*parts)
+        return cls(".".join(parts[:-1]), parts[-1])
+
+    @property
+    def database(self) -> str | None:
+        """The source database of a captured table; None for a table of the lake."""
+        database, dot, _ = self.schema.partition(".")
+        return database if dot else None
+
+    @property
+    def spark_schema(self) -> str:
+        """The schema under which Spark knows the table."""
+        return self.schema.replace(".", SEPARATOR)
 
     @property
     def short(self) -> str:

@@ -20,6 +20,8 @@ from freshlake.catalog.enums import (
 from freshlake.catalog.names import TableName
 
 Json = Mapping[str, Any]
+DATABASE, STREAM_TABLE = "pg:", "st:"
+"""What the keys of sources begin with that are not plain tables."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,11 @@ class StreamTable:
         return TableName(self.schema, self.name)
 
     @property
+    def is_mirror(self) -> bool:
+        """Whether it holds what a captured table of a source database holds."""
+        return self.definition_kind is DefinitionKind.CAPTURE
+
+    @property
     def is_quarantined(self) -> bool:
         return self.quarantined_at is not None
 
@@ -163,7 +170,7 @@ class Dependency:
     @property
     def stream_table_id(self) -> int | None:
         """The id of the upstream stream table, when the source is one."""
-        return int(self.source_key.removeprefix("st:")) if self.source_type is SourceType.STREAM_TABLE else None
+        return int(self.source_key.removeprefix(STREAM_TABLE)) if self.source_type is SourceType.STREAM_TABLE else None
 
 
 @dataclass(frozen=True)
@@ -338,6 +345,11 @@ class AlertRecord:
     payload: Json
 
 
+def database_key(name: str) -> str:
+    """The source key of a source database: one for all its tables, since they are read in one state."""
+    return f"{DATABASE}{name}"
+
+
 def stream_table_key(stream_table_id: int) -> str:
     """The source key of a stream table; it never collides with the key of a plain table."""
-    return f"st:{stream_table_id}"
+    return f"{STREAM_TABLE}{stream_table_id}"

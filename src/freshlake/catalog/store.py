@@ -21,6 +21,7 @@ from freshlake.catalog.owner import Owner
 from freshlake.catalog.points import Points
 from freshlake.catalog.reading import Reading
 from freshlake.catalog.registry import Registry
+from freshlake.catalog.source_databases import SourceDatabases
 from freshlake.catalog.stream_tables import StreamTables
 from freshlake.catalog.watching import Watching
 from freshlake.clock import Clock, SystemClock
@@ -42,6 +43,7 @@ class Catalog(
     Reading,
     AlertLog,
     Audits,
+    SourceDatabases,
 ):
     """One lake's catalog; all errors are Freshlake errors."""
 

@@ -276,6 +276,49 @@ reads = Table(
     Column("reads_per_minute", Float, nullable=False),
 )
 
+source_databases = Table(
+    "fl_source_databases",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("connection", Text, nullable=False),
+    Column("schemas", Items),
+    Column("tables", Items),
+    Column("as_text", Items, nullable=False),
+    Column("cdc_mode", String(16), nullable=False),
+    Column("version", BigInteger, nullable=False),
+    _json("position"),
+    _json("capture", nullable=False),
+    Column("created_at", Moment, nullable=False),
+)
+
+captured_tables = Table(
+    "fl_captured_tables",
+    metadata,
+    _owned_by_stream_table(primary_key=True),
+    Column("database", String(64), nullable=False),
+    Column("table", Text, nullable=False),
+    _json("captured", nullable=False),
+    Column("mode", String(16), nullable=False),
+    Column("resync", Text),
+    Column("created_at", Moment, nullable=False),
+    Index("fl_captured_tables_database", "database"),
+)
+
+# a database may be gone from the catalog while something of ours is still in it, so these have no foreign key
+removals = Table(
+    "fl_removals",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("database", String(64), nullable=False),
+    Column("connection", Text, nullable=False),
+    _json("what", nullable=False),
+    Column("since", Moment, nullable=False),
+    Column("tried_at", Moment),
+    Column("attempts", Integer, nullable=False),
+    Column("error", Text),
+    sqlite_autoincrement=True,
+)
+
 alerts = Table(
     "fl_alerts",
     metadata,

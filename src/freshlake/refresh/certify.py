@@ -41,7 +41,7 @@ def certify(
     """Raises NotReproducible, naming what differs. Sources that moved meanwhile leave nothing to compare with."""
     worker = engine.worker
     worker.pin(table.session_settings)
-    users, seen = _as_spark_sees(engine, definition.frame(worker.binding), spans)
+    users, seen = _as_spark_sees(engine, engine.frame(definition), spans)
     ours = stored(engine, table, compiled)
     _same_columns(users, ours, table)
     closed, without_ties = (comparable(compiled, ties) for ties in (False, True))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType, _parse_datatype_json_string
 
-from freshlake.catalog.enums import Action
+from freshlake.catalog.enums import Action, DefinitionKind
 from freshlake.catalog.records import Commit, Dependency, Lease, NodeState, StreamTable
 from freshlake.compiler.compile import CompiledQuery
 from freshlake.compiler.derive import Changed
@@ -25,6 +25,7 @@ from freshlake.refresh.certify import certify
 from freshlake.refresh.choose import Decision
 from freshlake.refresh.definition import Definition
 from freshlake.refresh.inputs import SMALL_ROWS, Inputs, SourceSpan, StoredNode, are_small
+from freshlake.refresh.land import land
 from freshlake.refresh.result import RefreshResult
 from freshlake.refresh.run import Runner, collect_small, renamed
 from freshlake.refresh.stored import stored_nodes
@@ -229,6 +230,8 @@ class Work:
         """A plan that is loaded for the first time is checked against the user's own query before it counts."""
         if self.table.is_populated and self.table.fingerprint == self.compiled.fingerprint:
             return
+        if self.definition.kind is DefinitionKind.CAPTURE:
+            return  # no query of a user stands behind it
         stands = replace(loaded, fold_base_version=point.base_version, folded_version=point.folded_version)
         certify(self.engine, stands, self.definition, self.compiled, self.spans)
 
@@ -241,7 +244,8 @@ class Work:
         small = self._is_small() if differential else are_small(self.spans.values())
         self.engine.worker.size_for(small)
         try:
-            runner.run(self.compiled.differential(self._changed()) if differential else self.compiled.full(True))
+            if not (differential and land(runner, self.definition)):
+                runner.run(self.compiled.differential(self._changed()) if differential else self.compiled.full(True))
             self.mark("compute")
             return self._append_results(runner, stored)
         finally:

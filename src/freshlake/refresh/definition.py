@@ -37,7 +37,7 @@ class Definition:
     def frame(self, spark: SparkSession) -> DataFrame:
         """The query as an analyzed DataFrame in `spark`; analysis errors keep Spark's message and position."""
         with translated():
-            if self.kind is DefinitionKind.SQL:
+            if self.kind in (DefinitionKind.SQL, DefinitionKind.CAPTURE):
                 _check_query(spark, self.text)
                 return spark.sql(self.text)
             builder = self.builder or load_function(self.reference or "")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from freshlake.catalog.enums import SourceType
 from freshlake.catalog.names import TableName
-from freshlake.catalog.records import Dependency
+from freshlake.catalog.records import DATABASE, STREAM_TABLE, Dependency
 from freshlake.catalog.store import Catalog
 from freshlake.catalog.watching import Reader
 from freshlake.compiler.compile import CompiledQuery
@@ -18,16 +18,18 @@ def edges_of(catalog: Catalog, compiled: CompiledQuery) -> tuple[Dependency, ...
     """One edge per source, with the columns that are read."""
     edges = []
     for source in compiled.sources:
-        is_stream = source.key.startswith("st:")
+        kind = _type_of(source.key)
         name = source.name or source.path
-        if is_stream:
-            name = str(catalog.get_by_id(int(source.key[3:])).full_name)
+        if kind is SourceType.STREAM_TABLE:
+            name = str(catalog.get_by_id(int(source.key.removeprefix(STREAM_TABLE))).full_name)
+        if kind is SourceType.POSTGRES:
+            name = source.key.removeprefix(DATABASE)
         edges.append(
             Dependency(
                 source_key=source.key,
-                source_type=_type_of(source.key),
+                source_type=kind,
                 source_name=name.removeprefix("spark_catalog."),
-                location=source.path if _type_of(source.key) is SourceType.TABLE else None,
+                location=source.path if kind in (SourceType.TABLE, SourceType.POSTGRES) else None,
                 columns_used=source.fields,
             )
         )
@@ -37,7 +39,9 @@ def edges_of(catalog: Catalog, compiled: CompiledQuery) -> tuple[Dependency, ...
 def _type_of(source_key: str) -> SourceType:
     if source_key == NOW:
         return SourceType.TIME
-    return SourceType.STREAM_TABLE if source_key.startswith("st:") else SourceType.TABLE
+    if source_key.startswith(DATABASE):
+        return SourceType.POSTGRES
+    return SourceType.STREAM_TABLE if source_key.startswith(STREAM_TABLE) else SourceType.TABLE
 
 
 def graph(catalog: Catalog) -> Graph:
@@ -47,15 +51,30 @@ def graph(catalog: Catalog) -> Graph:
 
 def graph_of(readers: Mapping[int, Reader]) -> Graph:
     """The graph of stream tables by their ids."""
-    return Graph.of({reader.name: _reads(reader, readers) for reader in readers.values()})
+    edges = [edge for reader in readers.values() for edge in reader.edges]
+    databases = {edge.source_key for edge in edges if edge.source_type is SourceType.POSTGRES}
+    return Graph.of({reader.name: _reads(reader, readers) for reader in readers.values()}, databases)
 
 
 def _reads(reader: Reader, readers: Mapping[int, Reader]) -> Iterator[str]:
+    """The nodes that edges lead to: none if that was dropped, of a mirror its table and its database."""
     for edge in reader.edges:
-        if edge.stream_table_id is None:
+        if edge.source_type is SourceType.POSTGRES:
+            yield from (edge.source_key, edge.location or edge.source_name)
+        elif edge.stream_table_id is None:
             yield edge.source_name
         elif edge.stream_table_id in readers:
             yield readers[edge.stream_table_id].name
+
+
+def mirrors(names: Iterable[str]) -> tuple[frozenset[str], ...]:
+    """The mirrors of each source database, which are refreshed and published together."""
+    found: dict[str, set[str]] = {}
+    for name in names:
+        database = TableName.parse(name).database
+        if database is not None:
+            found.setdefault(database, set()).add(name)
+    return tuple(frozenset(members) for members in found.values())
 
 
 def check_acyclic(catalog: Catalog, target: TableName, edges: Sequence[Dependency]) -> None:

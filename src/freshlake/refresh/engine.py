@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -21,7 +20,6 @@ from freshlake.errors import (
     FuseBlown,
     InvalidQuery,
     RecursionLimit,
-    RefreshInProgress,
     SourceDropped,
     SourceHistoryLost,
     SourceSchemaChanged,
@@ -63,6 +61,7 @@ class Engine(Queries):
     """Everything a refresh needs; one per connection, shared by its threads."""
 
     _sources: dict[str, Source] = field(default_factory=dict)
+    captured: Callable[[Dependency], Source] | None = None  # what a mirror reads
     learned: Learned = field(init=False)
 
     def __post_init__(self) -> None:
@@ -76,6 +75,9 @@ class Engine(Queries):
             return StreamTableSource(self.catalog, edge.stream_table_id, self.layout.root, edge.source_name)
         if edge.source_type is SourceType.TIME:
             return TimeSource(self.clock, self.spark, edge.columns_used or ())
+        if edge.source_type is SourceType.POSTGRES:
+            assert self.captured is not None
+            return self.captured(edge)
         if edge.source_key not in self._sources:
             self._sources[edge.source_key] = delta_source(edge.source_name, edge.location or edge.source_key)
         return self._sources[edge.source_key]
@@ -100,13 +102,18 @@ class Engine(Queries):
         """Pinned where the round pinned it, the newest otherwise."""
         return {e.source_key: pins[e.source_key] if e.source_key in pins else self.source(e).head() for e in edges}
 
-    def pinned(self, edges: Iterable[Dependency]) -> dict[str, Position]:
-        """The heads of all plain sources, taken once; a source that is gone is reported by the table that reads it."""
+    def pinned(
+        self, edges: Iterable[Dependency], unreachable: dict[str, FreshlakeError] | None = None
+    ) -> dict[str, Position]:
+        """The heads of all plain sources, taken once; why others have none goes to `unreachable`."""
         pins: dict[str, Position] = {}
+        failed = {} if unreachable is None else unreachable
         for edge in edges:
-            if edge.stream_table_id is None and edge.source_key not in pins:
-                with suppress(FreshlakeError):
+            if edge.stream_table_id is None and edge.source_key not in pins and edge.source_key not in failed:
+                try:
                     pins[edge.source_key] = self.source(edge).head()
+                except FreshlakeError as error:
+                    failed[edge.source_key] = error
         return pins
 
     # Refresh ---------------------------------------------------------------------------------------------------------
@@ -129,7 +136,7 @@ class Engine(Queries):
         if requested is RefreshMode.DIFFERENTIAL:
             self._require_rules(table)
         edges = self.catalog.dependencies(table.id)
-        heads = self._heads_or_error(table, edges, pins)
+        heads = self._heads_or_error(table, edges, pins, terms)
         if self._is_current(table, heads, requested) and held_back(self.catalog, table, edges) is None:
             seen = terms.not_before(table.data_timestamp)
             frontier = self._unmoved(table, heads, seen)
@@ -164,14 +171,20 @@ class Engine(Queries):
             return  # the refresh will say what is wrong with the sources
         require_differential(compiled, table.full_name)
 
-    def _heads_or_error(self, table: StreamTable, edges: tuple[Dependency, ...], pins: Pins) -> dict[str, Position]:
+    def _heads_or_error(
+        self, table: StreamTable, edges: tuple[Dependency, ...], pins: Pins, terms: Terms
+    ) -> dict[str, Position]:
         try:
+            terms.check_reached(e.source_key for e in edges if e.source_key not in pins)
             return self.heads(edges, pins)
         except SourceDropped as error:
             if (again := self._made_again(table, edges)) is not None:
                 return self.heads(again, pins)
             self.catalog.update(table.id, status=Status.ERROR)
-            with_refresh_failure(self, table, error)
+            recover.fail_unbegun(self, table, error, terms, fatal=True)
+            raise
+        except MAY_PASS as error:
+            recover.fail_unbegun(self, table, error, terms)
             raise
 
     def _made_again(self, table: StreamTable, edges: tuple[Dependency, ...]) -> tuple[Dependency, ...] | None:
@@ -187,15 +200,6 @@ class Engine(Queries):
         if requested is RefreshMode.FULL or not table.is_populated or table.needs_reinit or table.frontier is None:
             return False
         return roots.stands_at(table, heads) and self.means_the_same(table)
-
-
-def with_refresh_failure(engine: Engine, table: StreamTable, error: FreshlakeError) -> None:
-    """Leave a trace in the history for a refresh that could not begin."""
-    with suppress(RefreshInProgress), leased(engine, [table.id]) as leases:
-        refresh = engine.catalog.begin_refresh(leases[table.id])
-        engine.catalog.fail_refresh(
-            refresh.refresh_id, error, max_consecutive_errors=engine.settings.max_consecutive_errors, fatal=True
-        )
 
 
 @dataclass
@@ -321,7 +325,8 @@ class _Refresh:
             changed_texts=differing(table.session_settings.get(USES, {}), compiled.uses),
             not_differentiable=compiled.reasons,
             changes=changes,
-            max_change_ratio=engine.settings.differential_max_change_ratio,
+            # a database is not copied again because much of it changed
+            max_change_ratio=0 if table.is_mirror else engine.settings.differential_max_change_ratio,
             append_only=table.append_only,
             costs=engine.learned.costs(table, compiled, changes),
             **bounds(table, engine.settings),

@@ -6,16 +6,18 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from freshlake.catalog.records import StreamTable, stream_table_key
+from freshlake.catalog.records import StreamTable, database_key, stream_table_key
 from freshlake.catalog.store import Catalog
 from freshlake.storage.table import ChangeLogged
 
 _STREAMS = "_freshlake/streams"
+_SHAPES = "_freshlake/captures"
 
 
 @dataclass(frozen=True)
 class Layout:
-    """`tables/` holds plain tables, `_freshlake/streams/<storage id>/g<generation>/<node>/` stored nodes."""
+    """`tables/` holds plain tables, `_freshlake/streams/<storage id>/g<generation>/<node>/` stored nodes, and
+    `_freshlake/captures/<database>/` the shapes of captured tables: Delta tables without rows, for their columns."""
 
     lake: Path
     catalog: Catalog
@@ -41,8 +43,14 @@ class Layout:
     def root(self, table: StreamTable, generation: int) -> ChangeLogged:
         return self.node(table.storage_id, generation, "")
 
+    def shapes(self, database: str) -> Path:
+        return self.lake / _SHAPES / database
+
     def source_key(self, path: str) -> str:
-        """The key of the source at a path: a stream table's own, or the path itself."""
+        """The key of the source at a path: a stream table's own, a source database's, or the path itself."""
+        shape = re.match(rf"{re.escape(str(self.lake / _SHAPES))}/([^/]+)/", path)
+        if shape is not None:
+            return database_key(shape[1])
         match = re.search(rf"{re.escape(str(self.lake / _STREAMS))}/([^/]+)/g\d+/root/base/?$", path)
         if match is None:
             return path.rstrip("/")

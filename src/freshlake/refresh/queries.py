@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from freshlake.catalog.enums import DefinitionKind
 from freshlake.catalog.idle import Standing
@@ -44,6 +44,8 @@ class Queries:
     """Counts statements that may change what a name means, so that plans compiled before are compiled again."""
     resolve: Callable[[str | None], None] = lambda _: None
     """Makes the names in a query text known to Spark; None stands for a function, which may read any table."""
+    in_spark: Callable[[str], str] = lambda text: text
+    """A query text with the names under which Spark knows its tables: it has no names of three parts."""
 
     def reached(self, step: str) -> None:
         if self.observer is not None:
@@ -59,20 +61,29 @@ class Queries:
     def compile(self, definition: Definition, settings: Mapping[str, Any]) -> CompiledQuery:
         """Analyze and differentiate a definition under its pinned settings; nothing is run."""
         worker = self.worker
-        self.resolve(definition.text if definition.reference is None else None)
+        if definition.kind is not DefinitionKind.CAPTURE:
+            self.resolve(definition.text if definition.reference is None else None)
         worker.pin(settings)
         worker.forget_names()
         try:
             with definition.own_places(), translated():
-                compiled = compile_query(definition.frame(worker.binding), worker.bridge, self.layout.source_key)
+                compiled = compile_query(self.frame(definition), worker.bridge, self.layout.source_key)
         except (InvalidQuery, TableNotFound) as error:
             if (why := only_in_session(error, self.spark)) is not None:
                 raise why from error
             raise
+        if definition.kind is DefinitionKind.CAPTURE:
+            return compiled
         uses = {**compiled.uses, **texts_used(definition.text, self.catalog.tables())}
         if definition.written is None:
             return replace(compiled, uses=uses)
         return replace(compiled, uses=uses, reasons=tuple(replace(r, position=None) for r in compiled.reasons))
+
+    def frame(self, definition: Definition) -> DataFrame:
+        """The query as a user's session would analyze it, under the settings that are pinned now."""
+        if definition.kind is DefinitionKind.SQL:
+            definition = replace(definition, text=self.in_spark(definition.text))
+        return definition.frame(self.worker.binding)
 
     def compiled(self, table: StreamTable) -> CompiledQuery:
         """The table's query, compiled once per thread until a definition may have changed."""
@@ -108,6 +119,8 @@ class Queries:
         texts = {entry.word for entry in names if entry.has_text}
 
         def unchanged(table: StreamTable | Standing) -> bool:
+            if table.definition_kind is DefinitionKind.CAPTURE:
+                return True
             if not names or table.definition_kind is not DefinitionKind.SQL:
                 return False
             return texts.isdisjoint(_words(table.defining_query))

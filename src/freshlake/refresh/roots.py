@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from freshlake.catalog.idle import Standing
-from freshlake.catalog.records import StreamTable
+from freshlake.catalog.records import STREAM_TABLE, StreamTable
 from freshlake.sources.protocol import Position
 
 Roots = Mapping[str, Position]
 
-STREAM = "st:"
+STREAM = STREAM_TABLE
 
 
 @dataclass(frozen=True)

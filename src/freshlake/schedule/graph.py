@@ -16,20 +16,22 @@ class Graph:
     """Stream tables and what each of them reads directly; a name that is only read is a base source."""
 
     reads: Mapping[str, frozenset[str]]
+    databases: frozenset[str] = frozenset()
+    """Base sources that hold many tables: who reads two of these meets one state of the database, and no diamond."""
 
     @classmethod
-    def of(cls, reads: Mapping[str, Iterable[str]]) -> Graph:
-        return cls({table: frozenset(upstreams) for table, upstreams in reads.items()})
+    def of(cls, reads: Mapping[str, Iterable[str]], databases: Iterable[str] = ()) -> Graph:
+        return cls({table: frozenset(upstreams) for table, upstreams in reads.items()}, frozenset(databases))
 
     def with_table(self, table: str, upstreams: Iterable[str]) -> Graph:
         """The graph after creating or altering a table; raises CycleDetected when it would read itself."""
-        changed = Graph({**self.reads, table: frozenset(upstreams)})
+        changed = Graph({**self.reads, table: frozenset(upstreams)}, self.databases)
         changed.check()
         return changed
 
     def without_table(self, table: str) -> Graph:
         """The graph after dropping a table; tables that read it keep the name as a base source."""
-        return Graph({name: upstreams for name, upstreams in self.reads.items() if name != table})
+        return Graph({name: reads for name, reads in self.reads.items() if name != table}, self.databases)
 
     def check(self) -> None:
         """Raise CycleDetected with the path when a table reads itself through any number of others."""

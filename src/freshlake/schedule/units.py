@@ -2,7 +2,8 @@
 
 A node above two inputs of a table D is a fork of D. D and every stream table between a fork and D that is no fork
 itself must show one state of the fork, so they are one group. Groups that share a table are one. A group is closed:
-what lies on a way from one member to another is a member, since a group runs as one.
+what lies on a way from one member to another is a member, since a group runs as one. A source database is no fork: the
+mirrors of its tables are a group themselves, so who reads several of them has one state before it.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ def _diamond(graph: Graph, shape: Shape, table: str) -> int:
     for name in graph.reads[table]:
         forks |= seen & shape.above[name]
         seen |= shape.above[name]
+    for database in graph.databases & shape.bits.keys():
+        forks &= ~shape.bits[database]
     # what is above a fork is a fork too, so what is below any fork is below one that is a root
     between = 0
     for root in shape.members(forks & shape.roots[table]):

@@ -17,7 +17,8 @@ from freshlake.refresh.result import RefreshResult
 from freshlake.schedule.state import Unit
 from freshlake.service.idle import Idleness
 from freshlake.service.known import Dag
-from freshlake.service.rounds import Outcome, Round, Rounds
+from freshlake.service.moment import Round
+from freshlake.service.rounds import Outcome, Rounds
 from freshlake.service.workers import Workers
 
 _log = logging.getLogger("freshlake.scheduler")

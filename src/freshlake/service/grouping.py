@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from freshlake.catalog.enums import RefreshMode
 from freshlake.catalog.store import Catalog
-from freshlake.refresh.edges import graph
+from freshlake.refresh.edges import graph, mirrors
 from freshlake.schedule.graph import Graph
 from freshlake.schedule.selection import Part, brought, in_order, parts
 from freshlake.schedule.state import Consistency
@@ -28,6 +28,7 @@ class Grouping:
         version, known, tables = catalog.graph_version(), graph(catalog), catalog.stream_tables()
         loose = [str(t.full_name) for t in tables if t.diamond_consistency != Consistency.ATOMIC]
         declared = [frozenset(map(str, group.members)) for group in catalog.groups()]
+        declared += mirrors(str(t.full_name) for t in tables)
         immediate = frozenset(str(t.full_name) for t in tables if t.refresh_mode is RefreshMode.IMMEDIATE)
         return cls(version, known, groups_of(known, loose=loose, declared=declared), immediate)
 

@@ -11,7 +11,7 @@ from freshlake.refresh.engine import Engine, Pins
 from freshlake.refresh.roots import stands_at
 from freshlake.schedule.state import Unit
 from freshlake.service.known import Dag
-from freshlake.service.rounds import Round
+from freshlake.service.moment import Round
 from freshlake.sources.protocol import Position
 from freshlake.sources.stream_table import position_of
 

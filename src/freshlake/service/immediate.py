@@ -22,7 +22,8 @@ from freshlake.errors import CommittedButNotMaintained, FreshlakeError, RefreshI
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.leasing import keep, leased
 from freshlake.refresh.roots import stands_at
-from freshlake.service.rounds import Round, Rounds
+from freshlake.service.moment import Round
+from freshlake.service.rounds import Rounds
 from freshlake.sources.delta.undo import mark_of, undo
 from freshlake.sources.protocol import Position
 

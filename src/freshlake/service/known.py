@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from freshlake.catalog.records import Dependency
 from freshlake.catalog.store import Catalog
 from freshlake.catalog.watching import Reader
-from freshlake.refresh.edges import graph_of
+from freshlake.refresh.edges import graph_of, mirrors
 from freshlake.schedule.graph import Graph
 
 
@@ -20,7 +20,7 @@ class Dag:
     edges: Mapping[str, tuple[Dependency, ...]]
     ids: Mapping[str, int]
     declared: tuple[frozenset[str], ...]
-    """Refresh groups."""
+    """Refresh groups, and the mirrors of each source database."""
 
 
 @dataclass
@@ -41,9 +41,10 @@ class Known:
 
     def _made(self) -> Dag:
         readers = self._readers.values()
+        names = [reader.name for reader in readers]
         return Dag(
             graph_of(self._readers),
             {reader.name: reader.edges for reader in readers},
             {reader.name: reader.id for reader in readers},
-            tuple(frozenset(map(str, group.members)) for group in self.catalog.groups()),
+            (*(frozenset(map(str, group.members)) for group in self.catalog.groups()), *mirrors(names)),
         )

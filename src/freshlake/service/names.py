@@ -13,13 +13,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from freshlake.catalog.enums import TableKind
-from freshlake.catalog.names import DEFAULT_SCHEMA, TableName
+from freshlake.catalog.names import DEFAULT_SCHEMA, SEPARATOR, TableName
 from freshlake.catalog.records import RegisteredTable, StreamTable
 from freshlake.catalog.store import Catalog
 from freshlake.compiler.plan import quote
 from freshlake.errors import FreshlakeError
 from freshlake.refresh.layout import Layout
 from freshlake.refresh.spark_errors import translated
+from freshlake.statements.relations import relations, renamed
 from freshlake.statements.target import FunctionStatement, mentioned
 
 _SCHEMA = "schema"
@@ -38,6 +39,8 @@ class Names:
     layout: Layout
     embedded: bool
     _known: dict[TableName, str] = field(default_factory=dict)
+    _captured: set[str] = field(default_factory=set)
+    """Schemas that were made in Spark for the tables of source databases."""
 
     def ensure(self, text: str | None) -> None:
         """Make what a text mentions (None: everything) resolvable; views bring what they read with them."""
@@ -54,6 +57,12 @@ class Names:
         for entry in (e for e in wanted if not e.has_text):
             self._register(entry)
         self._register_texts([e for e in wanted if e.has_text])
+
+    def in_spark(self, text: str) -> str:
+        """A text with the names under which Spark knows captured tables."""
+        databases = {database.name for database in self.catalog.databases()}
+        names = {parts: _spark_name(parts) for parts in captured_relations(text, databases)}
+        return renamed(text, names) if names else text
 
     def _forget(self, known: set[TableName]) -> None:
         """What another connection dropped is dropped here too."""
@@ -125,6 +134,7 @@ class Names:
         base = f"{self.layout.root(table, generation).path}/base"
         if not Path(base, "_delta_log").exists():
             return
+        self._make_schema(table.full_name)
         storage = self.layout.root(table, generation)
         visible = {f["name"] for f in (table.output_schema or {})["fields"]}
         pairs = [(s.name, c.name) for s, c in zip(storage.stored, storage.schema, strict=True) if c.name in visible]
@@ -134,6 +144,11 @@ class Names:
                 f"CREATE OR REPLACE VIEW {_sql(table.full_name)} AS SELECT {columns} FROM delta.{quote(base)}"
             )
         self._known[table.full_name] = stamp
+
+    def _make_schema(self, name: TableName) -> None:
+        if name.database is not None and name.spark_schema not in self._captured:
+            self.spark.sql(f"CREATE SCHEMA IF NOT EXISTS {quote(name.spark_schema)}")
+            self._captured.add(name.spark_schema)
 
     def hide(self, table: StreamTable) -> None:
         self._known.pop(table.full_name, None)
@@ -146,11 +161,11 @@ class Names:
         if not self.embedded:
             return
         state = self.spark._jsparkSession.sessionState().catalog()
-        streams = {t.full_name for t in self.catalog.stream_tables()}
+        streams = {TableName(t.full_name.spark_schema, t.name) for t in self.catalog.stream_tables()}
         found: dict[TableName, Any] = {}
         known_schemas = {s.name for s in self.catalog.schemas()}
         for schema in _list(state.listDatabases()):
-            if schema.lower() not in {*known_schemas, DEFAULT_SCHEMA}:
+            if schema.lower() not in {*known_schemas, *self._captured, DEFAULT_SCHEMA}:
                 self.catalog.register_schema(schema.lower())
             for identifier in _list(state.listTables(schema)):
                 if identifier.database().isDefined():
@@ -254,7 +269,16 @@ def _list(seq: Any) -> list[Any]:
 
 
 def _sql(name: TableName) -> str:
-    return f"{quote(name.schema)}.{quote(name.name.removesuffix('()'))}"
+    return f"{quote(name.spark_schema)}.{quote(name.name.removesuffix('()'))}"
+
+
+def captured_relations(text: str, databases: Collection[str]) -> set[tuple[str, ...]]:
+    """The relations of a text that are tables of these source databases."""
+    return {parts for parts in relations(text) if len(parts) == 3 and parts[0] in databases} if databases else set()
+
+
+def _spark_name(parts: tuple[str, ...]) -> tuple[str, ...]:
+    return SEPARATOR.join(parts[:-1]), parts[-1]
 
 
 def _path(uri: str) -> str:

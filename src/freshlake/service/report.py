@@ -20,6 +20,7 @@ from freshlake.refresh.edges import graph
 from freshlake.refresh.worker import pinned_settings
 from freshlake.schedule.effective import Effective, effective_schedules
 from freshlake.schedule.state import Watched
+from freshlake.service.capturing import capturing
 from freshlake.service.definitions import define_in
 from freshlake.service.tables import Tables
 from freshlake.service.watched import limits, watched
@@ -219,9 +220,10 @@ class Report:
             table = engine.catalog.get(self.tables._name(subject))
         if table is None:
             settings = pinned_settings(engine.spark)
-            definition = define_in(engine, subject, None, settings)
-            compiled = engine.compile(definition, settings)
-            return explain(compiled, "query", definition.text, {})
+            with capturing(self.tables.captures, subject, installs=False) as captured:
+                definition = define_in(engine, subject, None, settings)
+                compiled = captured.attempt(lambda: engine.compile(definition, settings))
+                return explain(compiled, "query", definition.text, {})
         last = next(iter(engine.catalog.history(table.id, 1)), None)
         facts = {
             "mode": str(table.refresh_mode),
@@ -238,8 +240,9 @@ class Report:
     def validate(self, query: str | Builder, dialect: str | None) -> Validation:
         engine = self.tables.engine
         settings = pinned_settings(engine.spark)
-        definition = define_in(engine, query, dialect, settings)
-        compiled = engine.compile(definition, settings)
+        with capturing(self.tables.captures, query, installs=False) as captured:
+            definition = define_in(engine, query, dialect, settings)
+            compiled = captured.attempt(lambda: engine.compile(definition, settings))
         from pyspark.sql.types import StructType
 
         schema = StructType.fromJson(output_schema(compiled.root))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 
 from freshlake.catalog.enums import Action, RefreshMode, Status
 from freshlake.catalog.records import Dependency, Lease, StreamTable
 from freshlake.errors import FreshlakeError, StreamTableQuarantined, StreamTableSuspended
-from freshlake.refresh.engine import Engine, Pins
+from freshlake.refresh.engine import Engine
 from freshlake.refresh.folding import fold_if_due
 from freshlake.refresh.leasing import leased
 from freshlake.refresh.result import FoldResult, RefreshResult
@@ -18,6 +18,8 @@ from freshlake.refresh.roots import from_json
 from freshlake.refresh.terms import Terms
 from freshlake.service.announce import Announcer
 from freshlake.service.grouping import Grouping
+from freshlake.service.landing import Landing
+from freshlake.service.moment import Round
 from freshlake.service.names import Names
 from freshlake.sources.protocol import Position
 from freshlake.sources.stream_table import position_of
@@ -28,17 +30,6 @@ RESTING = (Status.SUSPENDED, Status.ERROR, Status.QUARANTINED)
 """Tables in these states are not refreshed unless a person asks for it; a group is published without them."""
 STOPPED = (Status.SUSPENDED, Status.QUARANTINED)
 """Tables in these states are not refreshed even then."""
-
-
-@dataclass(frozen=True)
-class Round:
-    """One point in time: the heads of plain sources, taken once."""
-
-    pins: Pins
-    at: datetime | None
-    """None: the moment at which a refresh begins."""
-    failed: dict[str, FreshlakeError] = field(default_factory=dict)
-    """What was refreshed in this round and failed, or was left out because of that; what reads it is left out too."""
 
 
 @dataclass
@@ -55,6 +46,7 @@ class Rounds:
     engine: Engine
     names: Names
     announcer: Announcer
+    landing: Landing
     _known: Grouping | None = None
 
     # What a person asks for ------------------------------------------------------------------------------------------
@@ -158,8 +150,8 @@ class Rounds:
 
     def begin(self, edges: Iterable[Dependency]) -> Round:
         """The heads of all plain sources, taken once; a source that is gone is reported by the table that reads it."""
-        at = self.engine.clock.now()
-        return Round(self.engine.pinned(edges), at)
+        at, unreachable = self.engine.clock.now(), dict[str, FreshlakeError]()
+        return Round(self.engine.pinned(edges, unreachable), at, unreachable=unreachable)
 
     def run(
         self,
@@ -177,7 +169,8 @@ class Rounds:
         on from there. Who gives `leases` writes a source, and takes that back when a table cannot follow, or repairs a
         table; it folds when it has given them back.
         """
-        modes, terms = requested or {}, Terms(moment.at, retries=retries, repairs=repairs)
+        modes = requested or {}
+        terms = Terms(moment.at, retries=retries, repairs=repairs)
         if leases is not None:
             outcome = self._together(tables, moment, modes, replace(terms, counts=False, leases=leases))
         elif len(tables) == 1:
@@ -218,6 +211,8 @@ class Rounds:
         if len(tables) == 1:
             return self._refresh(tables, moment, modes, terms)
         outcome = self._refresh(tables, moment, modes, replace(terms, publish=False))
+        if outcome.published and not self._in_one_state(tables):
+            outcome.published = False
         if outcome.published:
             self.engine.reached("publish")
             try:
@@ -228,6 +223,12 @@ class Rounds:
         return outcome
 
     def _refresh(
+        self, tables: Sequence[StreamTable], moment: Round, modes: Mapping[int, RefreshMode | None], terms: Terms
+    ) -> Outcome:
+        with self.landing.ready(tables, moment) as ready:
+            return self._one_by_one(tables, ready, modes, replace(terms, unreachable=ready.unreachable))
+
+    def _one_by_one(
         self, tables: Sequence[StreamTable], moment: Round, modes: Mapping[int, RefreshMode | None], terms: Terms
     ) -> Outcome:
         outcome, pins = Outcome(), dict(moment.pins)
@@ -250,6 +251,15 @@ class Rounds:
             pins[table.source_key] = committed(current if same else self.engine.catalog.get_by_id(table.id))
         outcome.published = not outcome.failed
         return outcome
+
+    def _in_one_state(self, tables: Sequence[StreamTable]) -> bool:
+        """Whether the mirrors of a database stand at one position; otherwise the next round brings them there."""
+        ids = [t.id for t in tables if t.is_mirror]
+        seen: dict[str | None, set[str]] = {}
+        for mirror in self.engine.catalog.stream_tables_by_id(ids).values() if len(ids) > 1 else ():
+            at = json.dumps((mirror.frontier or {}).get("sources"), sort_keys=True)
+            seen.setdefault(mirror.full_name.database, set()).add(at)
+        return all(len(positions) == 1 for positions in seen.values())
 
     def _blockers(self, table: StreamTable, failed: Mapping[str, FreshlakeError]) -> list[str]:
         if not failed:

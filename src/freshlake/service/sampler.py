@@ -76,6 +76,8 @@ class Sampler:
         name = str(table.full_name)
         unrepaired = table.is_quarantined and last is not None and last.outcome is AuditOutcome.MISMATCH
         unrepaired = unrepaired and self._engine.settings.audit_repair
+        # to audit a mirror is to copy its table once more: for a person to ask
+        unread = not table.is_populated or table.is_mirror
         over_wrong = bool(wrong & set(known.inputs(name))) if name in known.reads else True
         return Candidate(
             name,
@@ -83,7 +85,7 @@ class Sampler:
             readers=len(known.downstream(name)),
             is_changed=last is None or (last.generation, last.version) != (table.generation, table.version),
             is_unrepaired=unrepaired,
-            is_left_out=not table.is_populated or over_wrong or (table.is_quarantined and not unrepaired),
+            is_left_out=unread or over_wrong or (table.is_quarantined and not unrepaired),
         )
 
     def _audit(self, chosen: Candidate) -> None:

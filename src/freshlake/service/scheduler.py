@@ -52,6 +52,8 @@ class Scheduler:
         self._overrun: set[str] = set()
         self._thread: threading.Thread | None = None
         self._beaten: dict[str, object] = {}
+        self.tidy: Callable[[datetime], None] = lambda now: None
+        """Told of every tick: what is to be tried again now and then, beside refreshes."""
 
     def told(self, told: Callable[[RefreshResult], None]) -> None:
         """Tell every result."""
@@ -149,6 +151,7 @@ class Scheduler:
         self._beat(now)
         self._conditions.watch_pending(dag, now)
         self._sampler.consider(dag.graph, now, is_idle=not self._batches.busy)
+        self.tidy(now)
         return decided
 
     def _take_over(self, looked: Sequence[Looked]) -> None:

@@ -77,7 +77,7 @@ class Sql:
         schema = self.engine.spark.catalog.currentDatabase()
         with translated():
             if view == "PERMANENT" or function:
-                frame = self.engine.spark.sql(text)
+                frame = self.engine.spark.sql(self.names.in_spark(text))
             else:
                 with self._shown(text, schema) as rewritten, self._kept(view == "TEMPORARY"):
                     frame = self.engine.spark.sql(rewritten)
@@ -126,14 +126,15 @@ class Sql:
         `inside` are the views whose text this is: a word there that equals their name is a column.
         """
         shown = self._states(text, inside)
-        own = {name: frame for name, frame in shown.items() if name.schema == schema}
-        foreign = {name: frame for name, frame in shown.items() if name.schema != schema}
-        views = {n.name: f for n, f in own.items()} | {_alias(n): f for n, f in foreign.items()}
-        names = {(n.schema, n.name): n.name for n in own} | {(n.schema, n.name): _alias(n) for n in foreign}
+        view_of = {name: name.name if name.spark_schema == schema else _alias(name) for name in shown}
+        views = {view_of[name]: frame for name, frame in shown.items()}
+        # a captured table may be written with its three parts, or as Spark knows it
+        names = {tuple(str(name).split(".")): (view,) for name, view in view_of.items()}
+        names |= {(name.spark_schema, name.name): (view,) for name, view in view_of.items()}
         try:
             for view, frame in views.items():
                 frame.createOrReplaceTempView(view)
-            yield renamed(text, names)
+            yield self.names.in_spark(renamed(text, names))
         finally:
             for view in views:
                 self.engine.spark.catalog.dropTempView(view)
@@ -179,7 +180,7 @@ class Sql:
 
 
 def _alias(name: TableName) -> str:
-    return f"__fl_{name.schema}__{name.name}"
+    return f"__fl_{name.spark_schema}__{name.name}"
 
 
 def _protected(what: str, verb: str) -> StreamTableProtected:

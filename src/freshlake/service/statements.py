@@ -33,6 +33,12 @@ def _run(fl: Freshlake, statement: Any) -> Iterable[Any]:
         case s.DropStreamTable(name, if_exists, cascade):
             fl.drop_stream_table(name, if_exists=if_exists, cascade=cascade)
             return []
+        case s.CreateSource(name, connection, schemas, tables, as_text, mode):
+            limits = {"schemas": schemas, "tables": tables, "as_text": as_text}
+            return [fl.add_postgres(name, connection, **limits, cdc_mode=mode)]
+        case s.DropSource(name, if_exists, cascade):
+            fl.drop_source(name, if_exists=if_exists, cascade=cascade)
+            return []
         case s.RefreshStreamTable(name, full):
             return [fl.refresh(name, mode="FULL" if full else None)]
         case s.RefreshAllStreamTables():
@@ -51,6 +57,8 @@ def _show(fl: Freshlake, statement: Any) -> Iterable[Any] | None:
     match statement:
         case s.ShowStreamTables():
             return fl.status()
+        case s.ShowSources():
+            return fl.list_sources()
         case s.ShowHealth():
             return fl.health()
         case s.ShowAlerts():

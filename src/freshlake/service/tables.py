@@ -6,11 +6,11 @@ import logging
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from freshlake.catalog.enums import Action, RefreshMode, Status
+from freshlake.catalog.enums import RefreshMode, SourceType, Status
 from freshlake.catalog.names import TableName
 from freshlake.catalog.records import Dependency, NewStreamTable, StreamTable
 from freshlake.compiler.compile import CompiledQuery
@@ -18,27 +18,31 @@ from freshlake.errors import (
     AlreadyExists,
     FreshlakeError,
     InvalidArgument,
+    InvalidName,
     StreamTableInUse,
+    StreamTableProtected,
     TableNotFound,
+    Unsupported,
 )
 from freshlake.refresh import commit
-from freshlake.refresh.choose import Decision
 from freshlake.refresh.definition import Builder, Definition, definition_of
 from freshlake.refresh.edges import check_acyclic, edges_of, graph
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.leasing import leased
-from freshlake.refresh.recover import adopt
 from freshlake.refresh.refused import require_differential
 from freshlake.refresh.situation import BLOWN, PASSING
-from freshlake.refresh.spark_errors import translated
 from freshlake.refresh.terms import Terms
 from freshlake.refresh.worker import pinned_settings
 from freshlake.schedule.graph import Graph
 from freshlake.service.announce import Announcer
+from freshlake.service.captures import Captures
+from freshlake.service.capturing import Capturing, capturing
 from freshlake.service.definitions import define_in
+from freshlake.service.moment import Round
 from freshlake.service.names import Names
 from freshlake.service.options import DEFAULTS, checked, needs_rules, partition_columns, scheduled
-from freshlake.service.rounds import Round, Rounds
+from freshlake.service.rebuild import rebuild
+from freshlake.service.rounds import Rounds
 from freshlake.storage.table import ChangeLogged
 
 _log = logging.getLogger("freshlake")
@@ -50,6 +54,7 @@ class Tables:
     names: Names
     rounds: Rounds
     announcer: Announcer
+    captures: Captures
 
     # Create ----------------------------------------------------------------------------------------------------------
 
@@ -66,11 +71,23 @@ class Tables:
         target = self._name(name)
         self._check_free(target)
         wanted = self._wanted(options)
+        wanted |= scheduled(wanted["refresh_mode"], None, wanted)
+        with capturing(self.captures, query) as captured:
+            return self._create(target, query, dialect, wanted, initialize, captured)
+
+    def _create(
+        self,
+        target: TableName,
+        query: str | Builder,
+        dialect: str | None,
+        wanted: dict[str, Any],
+        initialize: bool,
+        captured: Capturing,
+    ) -> StreamTable:
         settings = pinned_settings(self.engine.spark)
         definition = define_in(self.engine, query, dialect, settings)
-        wanted |= scheduled(wanted["refresh_mode"], None, wanted)
         rules = needs_rules(wanted["refresh_mode"], wanted["never_full"])
-        compiled, edges = self._feasible(target, definition, settings, rules)
+        compiled, edges = captured.attempt(lambda: self._feasible(target, definition, settings, rules))
         wanted["partition_by"] = partition_columns(wanted["partition_by"], compiled)
         self._warn(target, definition)
         new = NewStreamTable(
@@ -116,6 +133,12 @@ class Tables:
         return TableName.parse(name, self.engine.spark.catalog.currentDatabase())
 
     def _check_free(self, target: TableName) -> None:
+        if target.database is not None:
+            raise InvalidName(
+                f"{target} is not a name for a stream table",
+                detail="names of three parts are those of captured tables",
+                hint="use a name of one part or two",
+            )
         if self.engine.catalog.find(target) is not None:
             raise AlreadyExists(
                 f"stream table {target.short} already exists",
@@ -144,9 +167,17 @@ class Tables:
         """Everything is checked before anything changes; a new query or layout is loaded aside and swapped in."""
         table = self.engine.catalog.get(self._name(name))
         fields = self._checked(options)
+        if table.is_mirror and (query is not None or not fields.keys() <= _OF_MIRRORS):
+            raise StreamTableProtected(
+                f"{table.full_name.short} holds a captured table",
+                hint=f"only {', '.join(sorted(_OF_MIRRORS))} can be set",
+            )
         mode = fields.get("refresh_mode", table.refresh_mode)
         fields |= _let_go(table, fields) | scheduled(mode, table.refresh_mode, fields)
-        after = self._altered(table, query, dialect, fields)
+        reads = self._mirrors_of(table)
+        with capturing(self.captures, query) as captured:
+            after = self._altered(table, query, dialect, fields, captured)
+        self.captures.unread(reads)
         if mode is RefreshMode.IMMEDIATE and table.refresh_mode is not mode and after.is_populated:
             self.rounds.refresh(after, None)
             after = self.engine.catalog.get_by_id(after.id)
@@ -164,8 +195,17 @@ class Tables:
         except FreshlakeError as error:
             _log.warning("the group of %s could not follow: %s", table.full_name.short, error.message)
 
+    def _mirrors_of(self, table: StreamTable) -> list[str]:
+        """The stream tables that a table reads, among them mirrors."""
+        return [e.source_name for e in self.engine.catalog.dependencies(table.id) if e.stream_table_id is not None]
+
     def _altered(
-        self, table: StreamTable, query: str | Builder | None, dialect: str | None, fields: dict[str, Any]
+        self,
+        table: StreamTable,
+        query: str | Builder | None,
+        dialect: str | None,
+        fields: dict[str, Any],
+        captured: Capturing,
     ) -> StreamTable:
         if dialect is not None and query is None:
             raise InvalidArgument("a dialect is part of a query", hint="give the query too")
@@ -175,7 +215,7 @@ class Tables:
         settings = table.session_settings
         definition = definition_of(table) if query is None else define_in(self.engine, query, dialect, settings)
         rules = needs_rules(**self._choosing(table, fields))
-        compiled, edges = self._feasible(table.full_name, definition, settings, rules)
+        compiled, edges = captured.attempt(lambda: self._feasible(table.full_name, definition, settings, rules))
         fields["partition_by"] = partition_columns(fields.get("partition_by", table.partition_by), compiled)
         self._warn(table.full_name, definition)
         moment = Round({}, None)
@@ -186,8 +226,10 @@ class Tables:
         self._warn_of_types(table, compiled)
         fields |= commit.meaning(compiled, settings) | {"fuse_state": None, "quarantined_at": None}
         if query is None:
-            return self._rebuild(table, definition, compiled, edges, moment, fields, "partitions-altered")
-        return self._rebuild(table, definition, compiled, edges, moment, fields | _columns(definition), "query-altered")
+            reason = "partitions-altered"
+        else:
+            fields, reason = fields | _columns(definition), "query-altered"
+        return rebuild(self.engine, self.names, table, definition, compiled, edges, moment, fields, reason)
 
     def _warn_of_types(self, table: StreamTable, compiled: CompiledQuery) -> None:
         before = {field["name"]: field["type"] for field in (table.output_schema or {}).get("fields", ())}
@@ -223,59 +265,12 @@ class Tables:
         if rules:
             require_differential(compiled, target)
         edges = edges_of(self.engine.catalog, compiled)
+        if any(edge.source_type is SourceType.POSTGRES for edge in edges):
+            raise Unsupported(
+                "the shape of a captured table has no rows", hint="name the table itself: database.schema.table"
+            )
         check_acyclic(self.engine.catalog, target, edges)
         return compiled, edges
-
-    def _rebuild(
-        self,
-        table: StreamTable,
-        definition: Definition,
-        compiled: CompiledQuery,
-        edges: tuple[Dependency, ...],
-        moment: Round,
-        changes: Mapping[str, Any],
-        reason: str,
-    ) -> StreamTable:
-        engine = self.engine
-        decision = Decision(Action.REINITIALIZE, reason, None, {"sources": {}})
-        with leased(engine, [table.id]) as leases:
-            lease = leases[table.id]
-            current = adopt(engine, engine.catalog.get_by_id(table.id), lease)
-            refresh = engine.catalog.begin_refresh(lease)
-            sources = {e.source_key: engine.source(e) for e in edges}
-            spans = commit.spans(replace(current, frontier=None), sources, engine.heads(edges, moment.pins))
-            work = commit.Work(
-                engine,
-                current,
-                lease,
-                refresh.refresh_id,
-                decision,
-                spans,
-                compiled,
-                definition,
-                engine.reached,
-                changes,
-                edges,
-                Terms(moment.at),
-            )
-            try:
-                with translated():
-                    work.perform()
-            except FreshlakeError as error:
-                engine.catalog.fail_refresh(
-                    refresh.refresh_id,
-                    error,
-                    max_consecutive_errors=engine.settings.max_consecutive_errors,
-                    action=decision.action,
-                    fallback_reason=decision.reason,
-                    counted=False,
-                )
-                raise
-        engine.forget(table)
-        engine.ddl += 1
-        after = engine.catalog.get_by_id(table.id)
-        self.names.show(after)
-        return after
 
     def replace(
         self,
@@ -290,8 +285,9 @@ class Tables:
         found = self.engine.catalog.find(self._name(name))
         if found is None:
             return self.create(name, query, dialect, initialize=initialize, options=options)
-        definition = define_in(self.engine, query, dialect, found.session_settings)
-        compiled = self.engine.compile(definition, found.session_settings)
+        with capturing(self.captures, query, installs=False) as captured:
+            definition = define_in(self.engine, query, dialect, found.session_settings)
+            compiled = captured.attempt(lambda: self.engine.compile(definition, found.session_settings))
         same = compiled.fingerprint == found.fingerprint and definition.reference == found.definition_reference
         wanted = self._wanted(options)
         wanted["partition_by"] = partition_columns(wanted["partition_by"], compiled)
@@ -317,16 +313,30 @@ class Tables:
             )
         for reader in readers:
             self.drop(str(reader.full_name), if_exists=True, cascade=True)
+        if self.engine.catalog.find(target) is None:
+            return  # a mirror, which went with the last of its readers
         with leased(self.engine, [table.id]):
             self._remove(table)
 
     def _remove(self, table: StreamTable) -> None:
+        if table.is_mirror:
+            self.captures.drop([table])
+            self.announcer.dropped(table)
+            return
+        reads = self._mirrors_of(table)
+        self._forget(table)
+        self.captures.unread(reads)
+
+    def _forget(self, table: StreamTable) -> None:
         self.engine.catalog.delete(table.id)
         self.announcer.dropped(table)
         self.names.hide(table)
         self.engine.forget(table)
         self.engine.ddl += 1
         shutil.rmtree(self.engine.layout.folder(table.storage_id), ignore_errors=True)
+
+
+_OF_MIRRORS = {"schedule", "effective_schedule", "fold_policy", "tier", "status", "consecutive_errors"}
 
 
 def _columns(definition: Definition) -> dict[str, Any]:

@@ -20,6 +20,7 @@ class SourceKind(StrEnum):
     DELTA = "DELTA"
     STREAM_TABLE = "STREAM_TABLE"
     TIME = "TIME"
+    POSTGRES = "POSTGRES"
 
 
 @dataclass(frozen=True)

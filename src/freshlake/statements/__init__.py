@@ -3,7 +3,9 @@
 from freshlake.statements.parse import parse_statement
 from freshlake.statements.values import (
     AuditStreamTable,
+    CreateSource,
     CreateStreamTable,
+    DropSource,
     DropStreamTable,
     ExplainStreamTable,
     FoldStreamTable,
@@ -19,6 +21,7 @@ from freshlake.statements.values import (
     ShowAudits,
     ShowHealth,
     ShowHistory,
+    ShowSources,
     ShowStreamTables,
     Statement,
     SuspendStreamTable,
@@ -27,7 +30,9 @@ from freshlake.statements.values import (
 
 __all__ = [
     "AuditStreamTable",
+    "CreateSource",
     "CreateStreamTable",
+    "DropSource",
     "DropStreamTable",
     "ExplainStreamTable",
     "FoldStreamTable",
@@ -43,6 +48,7 @@ __all__ = [
     "ShowAudits",
     "ShowHealth",
     "ShowHistory",
+    "ShowSources",
     "ShowStreamTables",
     "Statement",
     "SuspendStreamTable",

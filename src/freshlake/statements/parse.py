@@ -8,6 +8,7 @@ from typing import Any
 from freshlake.catalog import FoldPolicy, RefreshMode
 from freshlake.dialect import Dialect
 from freshlake.statements.cursor import Cursor
+from freshlake.statements.sources import create_source, drop_source
 from freshlake.statements.tokens import Kind
 from freshlake.statements.values import (
     AuditStreamTable,
@@ -27,6 +28,7 @@ from freshlake.statements.values import (
     ShowAudits,
     ShowHealth,
     ShowHistory,
+    ShowSources,
     ShowStreamTables,
     Statement,
     SuspendStreamTable,
@@ -208,6 +210,9 @@ _STATEMENTS: tuple[tuple[tuple[str, ...], Callable[[Cursor], Statement]], ...] =
     (("CREATE", "OR", "REPLACE", "STREAM"), _create_or_replace),
     (("ALTER", "STREAM"), _alter),
     (("DROP", "STREAM"), _drop),
+    (("CREATE", "SOURCE"), create_source),
+    (("DROP", "SOURCE"), drop_source),
+    (("SHOW", "SOURCES"), lambda _: ShowSources()),
     (("REFRESH", "STREAM", "TABLE"), _refresh),
     (("REFRESH", "ALL", "STREAM"), _refresh_all),
     (("SHOW", "STREAM", "TABLES"), lambda _: ShowStreamTables()),

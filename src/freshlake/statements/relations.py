@@ -1,10 +1,11 @@
-"""Rename the relations of a query: `schema.table` in FROM and JOIN, and columns that are qualified with it."""
+"""The relations of a query, and other names for them: in FROM and JOIN, and for columns qualified with them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from freshlake.catalog.names import SESSION_CATALOG
 from freshlake.statements.target import name_at, words
 from freshlake.statements.tokens import Kind, Token
 
@@ -30,21 +31,45 @@ class _Level:
     function: str = ""
 
 
-def renamed(text: str, names: Mapping[tuple[str, str], str]) -> str:
-    """The text with `schema.table` replaced by the given name; columns are still qualified with `table`."""
+Parts = tuple[str, ...]
+
+
+def renamed(text: str, names: Mapping[Parts, Parts]) -> str:
+    """The text with the relations of these names under others; columns are still qualified with the last part."""
     tokens, out, at = words(text), [], 0
     for start, is_relation in _names(tokens):
-        parts = [p.lower() for p in name_at(tokens, start)]
-        catalog = 1 if parts[:1] == ["spark_catalog"] else 0
-        table = tuple(parts[catalog : catalog + 2])
-        new = names.get(table) if len(table) == 2 else None
-        if new is None or is_relation != (len(parts) == catalog + 2):
+        parts, catalog = _parts(tokens, start)
+        table = _table(parts, is_relation, names)
+        if table is None:
             continue
-        last = start + 2 * (catalog + 1)
-        alias = "" if _has_alias(tokens, last + 1) or new == table[1] else f" AS `{table[1]}`"
-        out += [text[at : tokens[start].start], f"`{new}`{alias}" if is_relation else f"`{table[1]}`"]
+        new, last = names[table], start + 2 * (catalog + len(table) - 1)
+        alias = "" if _has_alias(tokens, last + 1) or new[-1] == table[-1] else f" AS `{table[-1]}`"
+        shown = ".".join(f"`{part}`" for part in new)
+        out += [text[at : tokens[start].start], f"{shown}{alias}" if is_relation else f"`{table[-1]}`"]
         at = tokens[last].end
     return "".join([*out, text[at:]])
+
+
+def _table(parts: Parts, is_relation: bool, names: Mapping[Parts, Parts]) -> Parts | None:
+    """Which of these relations a name is, or qualifies a column with."""
+    lengths = [len(parts)] if is_relation else range(len(parts) - 1, 1, -1)
+    return next((parts[:n] for n in lengths if parts[:n] in names), None)
+
+
+def relations(text: str) -> frozenset[Parts]:
+    """The names that stand where a relation is expected, in lower case."""
+    tokens = words(text)
+    return frozenset(_parts(tokens, start)[0] for start, is_relation in _names(tokens) if is_relation)
+
+
+def _parts(tokens: list[Token], start: int) -> tuple[Parts, int]:
+    """The parts of a name without Spark's own catalog in front of it, and whether (1) that was written."""
+    parts = tuple(part.lower() for part in name_at(tokens, start))
+    after = start + 2 * len(parts)
+    if [token.text for token in tokens[after - 1 : after + 1]] == [".", "*"]:
+        parts = (*parts, "*")
+    catalog = 1 if parts[:1] == (SESSION_CATALOG,) else 0
+    return parts[catalog:], catalog
 
 
 def _names(tokens: list[Token]) -> Iterator[tuple[int, bool]]:

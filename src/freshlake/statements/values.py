@@ -157,8 +157,37 @@ class FoldStreamTable:
     name: str
 
 
+@dataclass(frozen=True)
+class CreateSource:
+    """CREATE SOURCE; None means that the clause was not given. Names are in the case of the database."""
+
+    name: str
+    connection: str
+    schemas: tuple[str, ...] | None = None
+    tables: tuple[str, ...] | None = None
+    as_text: tuple[str, ...] | None = None
+    cdc_mode: str = "auto"
+
+
+@dataclass(frozen=True)
+class DropSource:
+    """DROP SOURCE."""
+
+    name: str
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True)
+class ShowSources:
+    """SHOW SOURCES."""
+
+
 Statement = (
     CreateStreamTable
+    | CreateSource
+    | DropSource
+    | ShowSources
     | SetQuery
     | SetSchedule
     | SetRefreshMode

@@ -17,6 +17,8 @@ from freshlake.storage.scan.search import sought
 
 # More values than this are no longer worth comparing with the statistics of every file.
 _MAX_KEYS = 1024
+# Lists are compared one by one, in Python.
+_MAX_LISTS = 20_000
 
 
 def nettable(table: pa.Table) -> bool:
@@ -38,6 +40,32 @@ def net(table: pa.Table) -> pa.Table:
     arrays = [grouped.column(name) for name in (*positions, f"{WEIGHT}_sum")]
     result = pa.Table.from_arrays(arrays, names=[*keys, WEIGHT]).select(table.column_names)
     return result.filter(pc.not_equal(result.column(WEIGHT), 0))
+
+
+def net_lists(table: pa.Table) -> pa.Table | None:
+    """The same for rows that may hold lists of plain values; None for other nested values, and for many rows."""
+    if nettable(table):
+        return net(table)
+    if len(table) > _MAX_LISTS or not all(_is_plain(field.type) for field in table.schema):
+        return None
+    flat = [_told_apart(table.column(name)) for name in table.column_names if name != WEIGHT]
+    keys = [str(position) for position in range(len(flat))]
+    rows = pa.table([*flat, table.column(WEIGHT), pa.arange(0, len(table))], names=[*keys, "weight", "row"])
+    grouped = rows.group_by(keys, use_threads=False).aggregate([("weight", "sum"), ("row", "min")])
+    grouped = grouped.filter(pc.not_equal(grouped.column("weight_sum"), 0))
+    at = table.schema.get_field_index(WEIGHT)
+    return table.take(grouped.column("row_min")).set_column(at, table.field(at), grouped.column("weight_sum"))
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    return not pa.types.is_nested(kind) or (pa.types.is_list(kind) and not pa.types.is_nested(kind.value_type))
+
+
+def _told_apart(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    """Values that are equal where those of the column are the same: lists as texts, in which NaNs are one."""
+    if not pa.types.is_nested(column.type):
+        return _one_nan(column)
+    return pa.array([None if value is None else repr(value) for value in column.to_pylist()], pa.string())
 
 
 def positive(table: pa.Table) -> pa.Table:

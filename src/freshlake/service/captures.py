@@ -1,0 +1,281 @@
+"""Captures: source databases, and capture of their tables from the first stream table that names one to the last."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from threading import RLock, Thread
+
+from freshlake.catalog.names import SEPARATOR, TableName
+from freshlake.catalog.records import Dependency, StreamTable
+from freshlake.catalog.source_records import Removal, SourceDatabase
+from freshlake.errors import FreshlakeError, InvalidName, TableNotFound
+from freshlake.refresh.engine import Engine
+from freshlake.service.mirrors import Mirrors
+from freshlake.service.names import Names, captured_relations
+from freshlake.sources.captured import CapturedDatabase, CapturedSource
+from freshlake.sources.captured.schema import lake_schema
+from freshlake.sources.postgres.capture import Mode
+from freshlake.sources.postgres.connection import transaction
+from freshlake.sources.postgres.finding import find_table
+from freshlake.sources.postgres.naming import Names as Objects
+from freshlake.sources.postgres.pool import Pool
+from freshlake.sources.postgres.reference import ConnectionReference
+from freshlake.sources.postgres.server import look
+from freshlake.sources.postgres.tables import Captured, capture_all, check_capturable, refused
+from freshlake.sources.postgres.trigger.install import install, uninstall
+from freshlake.sources.postgres.watching import gaps
+
+_log = logging.getLogger("freshlake")
+
+_STAGING = "_freshlake/staging"
+_NEVER = datetime.min.replace(tzinfo=UTC)
+_TIDY_INTERVAL = timedelta(minutes=1)
+_RESERVED = ("spark_catalog", "delta", "parquet", "default")
+
+
+@dataclass
+class Captures:
+    engine: Engine
+    names: Names
+    _open: dict[str, CapturedDatabase] = field(default_factory=dict)
+    _lock: RLock = field(default_factory=RLock)
+    _tidied: datetime = _NEVER
+    _tidying: Thread | None = None
+
+    def __post_init__(self) -> None:
+        self.mirrors = Mirrors(self.engine, self.names)
+        self.engine.captured = self.source
+
+    # Databases -------------------------------------------------------------------------------------------------------
+
+    def database(self, name: str) -> CapturedDatabase:
+        """The database in this process; raises NotFound."""
+        with self._lock:
+            if name not in self._open:
+                engine = self.engine
+                staging = engine.layout.lake / _STAGING
+                self._open[name] = CapturedDatabase(
+                    engine.catalog, engine.spark, engine.catalog.database(name), staging
+                )
+            return self._open[name]
+
+    def source(self, edge: Dependency) -> CapturedSource:
+        """What a mirror reads."""
+        return CapturedSource(self.database(edge.source_name), edge.location or "")
+
+    def close(self) -> None:
+        with self._lock:
+            for database in self._open.values():
+                database.close()
+            self._open.clear()
+
+    def add(
+        self,
+        name: str,
+        connection: str,
+        *,
+        schemas: Sequence[str] | None,
+        tables: Sequence[str] | None,
+        as_text: Sequence[str] | None,
+        cdc_mode: str,
+    ) -> SourceDatabase:
+        """Add a source database that answers; nothing is changed there yet."""
+        word = _database_name(name)
+        reference = ConnectionReference.parse(connection)
+        pool = Pool(reference)
+        try:
+            with pool.take() as taken, transaction(taken, read_only=True) as cursor:
+                look(cursor)
+        finally:
+            pool.close()
+        return self.engine.catalog.insert_database(
+            word,
+            str(reference),
+            schemas=None if schemas is None else tuple(schemas),
+            tables=None if tables is None else tuple(map(_qualified, tables)),
+            as_text=tuple(as_text or ()),
+            cdc_mode=cdc_mode,
+        )
+
+    def forget(self, name: str) -> None:
+        """Remove a source database without mirrors, and whatever of ours is still in it."""
+        record = self.engine.catalog.database(name)
+        with self.engine.catalog.transaction():
+            removal = self._removal(record, None)
+            self.engine.catalog.delete_database(name)
+        self._remove(removal)
+        with self._lock:
+            if name in self._open:
+                self._open.pop(name).close()
+
+    # Tables ----------------------------------------------------------------------------------------------------------
+
+    def mentioned(self, text: str) -> set[TableName]:
+        """The tables of source databases that a query names."""
+        databases = {database.name for database in self.engine.catalog.databases()}
+        return {TableName.of(parts) for parts in captured_relations(text, databases)}
+
+    def meant(self, schema: str, table: str) -> TableName | None:
+        """The table of a source database that Spark would know as `database__schema.table`."""
+        database, found, rest = schema.partition(SEPARATOR)
+        if not found or self.engine.catalog.find_database(database) is None:
+            return None
+        return TableName.of([database, rest, table])
+
+    def ensure(self, wanted: Iterable[TableName], *, installs: bool = True) -> list[StreamTable]:
+        """Capture the tables that are not captured yet; returns the mirrors that were made, which are empty.
+
+        Without `installs` nothing is changed in the database: enough to look at what a query would be.
+        """
+        made: list[StreamTable] = []
+        missing = sorted(name for name in wanted if self.engine.catalog.find(name) is None)
+        try:
+            for name in missing:
+                made.append(self._capture(name, installs))
+        except BaseException:
+            self.drop(made)
+            raise
+        return made
+
+    def _capture(self, name: TableName, installs: bool) -> StreamTable:
+        assert name.database is not None
+        record, database = self.engine.catalog.database(name.database), self.database(name.database)
+        described = self.describe(record, database, name)
+        mirror = self.mirrors.create(name, lake_schema(described))
+        if not installs:
+            return mirror
+        # known before anything is installed, so that nothing is left there without anybody knowing
+        self.put(mirror, described)
+        try:
+            self.put(mirror, self._installed(database, described))
+        except BaseException:
+            self.drop([mirror])
+            raise
+        _log.info("%s is captured", name)
+        return mirror
+
+    def captured(self, record: SourceDatabase, database: CapturedDatabase, name: TableName) -> Captured:
+        """What of a table is captured from now on, if it was not before."""
+        return self._installed(database, self.describe(record, database, name))
+
+    def _installed(self, database: CapturedDatabase, described: Captured) -> Captured:
+        with database.pool.take() as connection:
+            with transaction(connection, read_only=True) as cursor:
+                if not gaps(cursor, look(cursor), database.names, [described]):
+                    return described
+            (installed,) = install(connection, database.names, [described])
+            return installed.captured
+
+    def put(self, mirror: StreamTable, captured: Captured) -> None:
+        """Remember what a mirror holds."""
+        self.engine.catalog.put_captured(
+            mirror.id,
+            database=mirror.full_name.database or "",
+            table=captured.table.full_name,
+            captured=captured.to_json(),
+            mode=str(Mode.TRIGGER),
+        )
+
+    def describe(self, record: SourceDatabase, database: CapturedDatabase, name: TableName) -> Captured:
+        """What of a table is captured; raises TableNotFound, CaptureUnsupported …"""
+        wanted = str(name).removeprefix(f"{name.database}.")
+        with database.pool.take() as connection, transaction(connection, read_only=True) as cursor:
+            table = find_table(cursor, look(cursor), wanted)
+        full = table.full_name
+        chosen = record.schemas is None or table.schema in record.schemas
+        if not chosen or (record.tables is not None and full not in record.tables):
+            raise TableNotFound(
+                f"table {full} is not one of those that source {record.name} was added with",
+                hint="add the source again with this table, or without limits",
+            )
+        check_capturable(table)
+        texts = [column.removeprefix(f"{full}.") for column in record.as_text if column.startswith(f"{full}.")]
+        for column, why in refused(table, texts).items():
+            _log.warning("column %s of %s is left out: %s; %s", column, name, why.reason, why.rewrite)
+        return capture_all(table, texts)
+
+    # Removal ---------------------------------------------------------------------------------------------------------
+
+    def unread(self, names: Collection[str]) -> None:
+        """Stop capturing those of these mirrors that nobody reads any more."""
+        found = [table for table in map(self.engine.catalog.find, names) if table is not None and table.is_mirror]
+        self.drop([mirror for mirror in found if not self.engine.catalog.dependents(mirror.source_key)])
+
+    def drop(self, mirrors: Iterable[StreamTable]) -> None:
+        """Remove mirrors, and their capture now or as soon as the database answers."""
+        for mirror in mirrors:
+            self._remove(self._forgotten(mirror))
+
+    def _forgotten(self, mirror: StreamTable) -> Removal | None:
+        catalog = self.engine.catalog
+        with catalog.transaction():
+            record = next((c for c in catalog.captured_tables() if c.stream_table_id == mirror.id), None)
+            database = catalog.find_database(mirror.full_name.database or "")
+            removal = None
+            if record is not None and database is not None:
+                removal = self._removal(database, Captured.from_json(record.captured).oid)
+            catalog.delete(mirror.id)
+        self.mirrors.remove(mirror)
+        return removal
+
+    def remove_objects(self, database: SourceDatabase, oid: int) -> None:
+        """Remove the capture of a table that is gone, now or later."""
+        self._remove(self._removal(database, oid))
+
+    def _removal(self, database: SourceDatabase, oid: int | None) -> Removal:
+        objects = self.database(database.name).names
+        what = {"project": objects.project, "schema": objects.schema, "oid": oid}
+        return self.engine.catalog.add_removal(database.name, database.connection, what)
+
+    def _remove(self, removal: Removal | None) -> bool:
+        """Try to remove something; what cannot be removed now stays remembered."""
+        if removal is None:
+            return True
+        try:
+            pool = Pool(ConnectionReference.parse(removal.connection))
+            objects = Objects(removal.what["project"], removal.what["schema"])
+            oid = removal.what["oid"]
+            with pool.take() as connection:
+                uninstall(connection, objects, None if oid is None else [oid])
+            pool.close()
+        except FreshlakeError as error:
+            self.engine.catalog.removal_failed(removal, f"{error.code}: {error.message}")
+            _log.warning("capture in source %s is removed later: %s", removal.database, error.message)
+            return False
+        self.engine.catalog.removal_done(removal)
+        return True
+
+    def tidy(self, now: datetime) -> None:
+        """Try removals again once a minute, in a thread of its own: a database may take its time to not answer."""
+        if now < self._tidied + _TIDY_INTERVAL or (self._tidying is not None and self._tidying.is_alive()):
+            return
+        self._tidied = now
+        if self.engine.catalog.removals():
+            self._tidying = Thread(target=self.retry_removals, name="freshlake-removals", daemon=True)
+            self._tidying.start()
+
+    def retry_removals(self) -> None:
+        """Try again what could not be removed."""
+        for removal in self.engine.catalog.removals():
+            self._remove(removal)
+
+
+def _database_name(name: str) -> str:
+    """A name for a source; it begins the names of its tables, in the lake and in Spark."""
+    parsed = TableName.parse(name, "x")
+    word = parsed.name
+    if parsed.schema != "x" or SEPARATOR in word or word.endswith("_") or word in _RESERVED or len(word) > 63:
+        raise InvalidName(
+            f"'{name}' is not a name for a source",
+            detail="it is one plain identifier of at most 63 characters, without two underscores in a row",
+        )
+    return word
+
+
+def _qualified(table: str) -> str:
+    if table.count(".") != 1:
+        raise InvalidName(f"'{table}' is not a table of a database", hint="write schema.table")
+    return table

@@ -1,0 +1,138 @@
+"""Landing: what a round does around the refresh of mirrors, so that all of a database stand at one position.
+
+Before: tables that DDL, a gap or a lost history has cut off are marked, captured anew and copied, all at a new position
+that the other mirrors go to as well. After: the database forgets what every mirror has landed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+
+from freshlake.catalog.records import StreamTable, database_key
+from freshlake.errors import FreshlakeError, SourceHistoryLost, SourceReplaced, TableNotFound
+from freshlake.refresh.engine import MAY_PASS, Engine
+from freshlake.service.captures import Captures
+from freshlake.service.moment import Round
+from freshlake.sources.captured import CapturedDatabase
+from freshlake.sources.captured.database import FAILED, Mirrored
+from freshlake.sources.captured.schema import lake_schema
+from freshlake.sources.postgres.compare import Reason
+from freshlake.sources.protocol import Position
+
+_log = logging.getLogger("freshlake")
+
+HISTORY_LOST = "history-lost"
+
+
+@dataclass
+class Landing:
+    engine: Engine
+    captures: Captures
+
+    @contextmanager
+    def ready(self, tables: Sequence[StreamTable], moment: Round) -> Iterator[Round]:
+        """The moment at which these tables are refreshed: a later one for a database of which something is copied."""
+        databases = sorted({t.full_name.database for t in tables if t.is_mirror and t.full_name.database})
+        with ExitStack() as held:
+            copied: list[tuple[str, Position]] = []
+            for name in databases:
+                moment, at = self._ready(held, name, moment)
+                copied += [(name, at)] if at is not None else []
+            yield moment
+            for name, at in copied:
+                self._settle(self.captures.database(name), at)
+        for name in databases:
+            self._release(name)
+
+    def _ready(self, held: ExitStack, name: str, moment: Round) -> tuple[Round, Position | None]:
+        key = database_key(name)
+        end = moment.pins.get(key)
+        if end is None:
+            return moment, None  # it could not be reached, which its mirrors will say
+        try:
+            database = self.captures.database(name)
+            self._notice(database, end)
+            due = self._due(database)
+            if not due:
+                return moment, None
+            everything = [mine.captured for mine in database.mirrored() if _is_there(mine)]
+            at = held.enter_context(database.copying(everything))
+        except FreshlakeError as error:
+            pins = {k: v for k, v in moment.pins.items() if k != key}
+            return replace(moment, pins=pins, unreachable={**moment.unreachable, key: error}), None
+        self.engine.reached("copying")
+        return replace(moment, pins={**moment.pins, key: at}), at
+
+    def _notice(self, database: CapturedDatabase, end: Position) -> None:
+        """Mark the tables whose changes do not lead to a position."""
+        mirrored = database.mirrored()
+        gaps = database.gaps()
+        for mine in mirrored:
+            if mine.captured.oid in gaps and mine.resync is None:
+                self._mark(mine, gaps[mine.captured.oid].reason, gaps[mine.captured.oid].detail)
+        mirrored = database.mirrored()
+        for start in {at for mine in mirrored if (at := mine.stands_at(database.key)) is not None and at != end}:
+            standing = [mine for mine in mirrored if mine.stands_at(database.key) == start]
+            try:
+                resyncs = database.resyncs(start, end)
+            except (SourceHistoryLost, SourceReplaced) as error:
+                for mine in standing:
+                    self._mark(mine, HISTORY_LOST, error.message)
+                continue
+            for mine in standing:
+                if (resync := resyncs.get(mine.captured.oid)) is not None:
+                    self._mark(mine, resync.reason, resync.detail)
+
+    def _mark(self, mine: Mirrored, reason: str, words: str) -> None:
+        # before anything is captured anew: from then on nobody could see that something is missing
+        self.engine.catalog.mark_resync(mine.mirror.id, f"{reason}: {words}")
+        _log.warning("%s is copied anew: %s", mine.mirror.full_name, words or reason)
+
+    def _due(self, database: CapturedDatabase) -> list[Mirrored]:
+        """The mirrors that have to be copied, captured as their tables are now."""
+        waiting = [mine for mine in database.mirrored() if mine.stands_at(database.key) is None]
+        for mine in waiting:
+            try:
+                self._renew(database, mine)
+            except TableNotFound:
+                self.engine.catalog.mark_resync(mine.mirror.id, f"{Reason.TABLE_DROPPED}: was dropped or renamed")
+            except MAY_PASS:
+                raise
+            except FreshlakeError as error:
+                self.engine.catalog.mark_resync(mine.mirror.id, f"{FAILED}: {error}")
+        return [m for m in database.mirrored() if m.stands_at(database.key) is None and _is_there(m)]
+
+    def _renew(self, database: CapturedDatabase, mine: Mirrored) -> None:
+        record, before = self.engine.catalog.database(database.name), mine.captured
+        captured = self.captures.captured(record, database, mine.mirror.full_name)
+        if captured.oid != before.oid:
+            self.captures.remove_objects(record, before.oid)
+        if lake_schema(captured) != lake_schema(before):
+            self.engine.catalog.mark_resync(mine.mirror.id, f"{Reason.SCHEMA_CHANGED}: its columns changed")
+            self.captures.mirrors.reshape(mine.mirror, lake_schema(captured))
+        elif mine.resync is not None and not _is_there(mine):
+            self.engine.catalog.mark_resync(mine.mirror.id, f"{HISTORY_LOST}: it is captured again")
+        self.captures.put(mine.mirror, captured)
+
+    def _settle(self, database: CapturedDatabase, at: Position) -> None:
+        """Tables that stand at the position of their copy are whole again."""
+        for mine in database.mirrored():
+            known = (mine.mirror.frontier or {}).get("sources", {}).get(database.key)
+            if mine.resync is not None and known == at.to_json():
+                self.engine.catalog.mark_resync(mine.mirror.id, None)
+
+    def _release(self, name: str) -> None:
+        """What the database keeps for longer than needed does no harm, so this may fail."""
+        try:
+            database = self.captures.database(name)
+            database.forget()
+            database.release()
+        except FreshlakeError as error:
+            _log.warning("changes in source %s are forgotten later: %s", name, error.message)
+
+
+def _is_there(mine: Mirrored) -> bool:
+    return not (mine.resync or "").startswith((Reason.TABLE_DROPPED, FAILED))

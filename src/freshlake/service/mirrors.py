@@ -1,0 +1,78 @@
+"""Mirrors: the stream tables that hold captured tables, each over a shape that has the columns and no rows."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from dataclasses import dataclass
+from uuid import uuid4
+
+from deltalake import DeltaTable, Schema
+from pyspark.sql.types import StructType
+
+from freshlake.catalog.enums import DefinitionKind
+from freshlake.catalog.names import DEFAULT_SCHEMA, TableName
+from freshlake.catalog.records import NewStreamTable, StreamTable
+from freshlake.compiler.plan import quote
+from freshlake.refresh import commit
+from freshlake.refresh.definition import Definition
+from freshlake.refresh.edges import edges_of
+from freshlake.refresh.engine import Engine
+from freshlake.refresh.worker import SCHEMA
+from freshlake.service.names import Names
+from freshlake.storage.layout import logical_schema, stored_schema
+from freshlake.storage.table import ChangeLogged
+
+_SETTINGS = {SCHEMA: DEFAULT_SCHEMA}
+
+
+@dataclass
+class Mirrors:
+    engine: Engine
+    names: Names
+
+    def create(self, name: TableName, schema: StructType) -> StreamTable:
+        """A mirror without rows; the first refresh copies the table."""
+        definition = self._definition(name, schema)
+        compiled = self.engine.compile(definition, _SETTINGS)
+        new = NewStreamTable(
+            name=name,
+            storage_id=f"{name.name[:48]}-{uuid4().hex[:8]}",
+            original_query=definition.text,
+            defining_query=definition.text,
+            definition_kind=definition.kind,
+            **commit.meaning(compiled, _SETTINGS),
+        )
+        with self.engine.catalog.transaction():
+            table = self.engine.catalog.insert_stream_table(new)
+            self.engine.catalog.replace_dependencies(table.id, edges_of(self.engine.catalog, compiled))
+        # empty storage, so that definitions can name the table before it is copied
+        ChangeLogged.create(self.engine.layout.root(table, 1).path, commit.stored_schema(compiled.root))
+        self.names.show(table)
+        self.engine.ddl += 1
+        return table
+
+    def reshape(self, mirror: StreamTable, schema: StructType) -> StreamTable:
+        """Give a mirror other columns; its next refresh copies the table anew."""
+        text = self._definition(mirror.full_name, schema).text
+        self.engine.forget(mirror)
+        return self.engine.catalog.update(mirror.id, original_query=text, defining_query=text)
+
+    def remove(self, mirror: StreamTable) -> None:
+        """What is left of a mirror that the catalog does not have any more."""
+        self.names.hide(mirror)
+        self.engine.forget(mirror)
+        self.engine.ddl += 1
+        shutil.rmtree(self.engine.layout.folder(mirror.storage_id), ignore_errors=True)
+
+    def _definition(self, name: TableName, schema: StructType) -> Definition:
+        """Everything of the shape, under the names that the columns have in the database."""
+        assert name.database is not None
+        stored = stored_schema(schema)
+        digest = hashlib.sha256(stored.json().encode()).hexdigest()[:12]
+        table = str(name).removeprefix(f"{name.database}.")
+        path = str(self.engine.layout.shapes(name.database) / f"{table}-{digest}")
+        DeltaTable.create(path, Schema.from_json(stored.json()), mode="ignore")
+        pairs = zip(stored.names, logical_schema(stored).names, strict=True)
+        columns = ", ".join(quote(s) if s == c else f"{quote(s)} AS {quote(c)}" for s, c in pairs)
+        return Definition(DefinitionKind.CAPTURE, f"SELECT {columns} FROM delta.{quote(path)}")

@@ -1,0 +1,51 @@
+"""The calls of a lake that are about source databases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from freshlake.service.capture_report import BufferInfo, CaptureReport, CdcHealth, CdcStatus
+from freshlake.service.sources import SourceDatabaseInfo, Sources
+
+
+class SourceCalls:
+    """What users call; a lake has them among its own."""
+
+    _sources: Sources
+    _capture_report: CaptureReport
+
+    def add_postgres(
+        self,
+        name: str,
+        connection: str,
+        *,
+        schemas: Sequence[str] | None = None,
+        tables: Sequence[str] | None = None,
+        as_text: Sequence[str] | None = None,
+        cdc_mode: str = "auto",
+    ) -> SourceDatabaseInfo:
+        """Let queries name tables of a PostgreSQL database, as `name.schema.table`.
+
+        `connection` says where its address is kept: `env:VARIABLE`, `service:NAME` or `file:/path`.
+        """
+        return self._sources.add(name, connection, schemas, tables, as_text, cdc_mode)
+
+    def drop_source(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:
+        """Forget a source database and remove what was installed in it."""
+        self._sources.drop(name, if_exists=if_exists, cascade=cascade)
+
+    def list_sources(self) -> list[SourceDatabaseInfo]:
+        """The source databases."""
+        return self._sources.list()
+
+    def cdc_status(self) -> list[CdcStatus]:
+        """Which stream table reads which captured table, and how that is captured; databases are not asked."""
+        return self._capture_report.status()
+
+    def check_cdc_health(self) -> list[CdcHealth]:
+        """Whether what captures changes is as it should be, table by table."""
+        return self._capture_report.health()
+
+    def change_buffer_sizes(self) -> list[BufferInfo]:
+        """What waits in the buffers of triggers."""
+        return self._capture_report.buffers()

@@ -1,0 +1,86 @@
+"""Source databases for users: add, drop, list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from freshlake.catalog.source_records import SourceDatabase
+from freshlake.errors import InvalidArgument, SourceInUse, Unsupported
+from freshlake.service.captures import Captures
+from freshlake.service.tables import Tables
+
+CDC_MODES = ("auto", "trigger", "wal")
+
+
+@dataclass(frozen=True)
+class SourceDatabaseInfo:
+    """A source database; `position` counts the states of it that were read."""
+
+    name: str
+    connection: str
+    schemas: tuple[str, ...] | None
+    tables: tuple[str, ...] | None
+    cdc_mode: str
+    captured_tables: tuple[str, ...]
+    position: int
+    created_at: datetime
+
+
+@dataclass
+class Sources:
+    captures: Captures
+    tables: Tables
+
+    def add(
+        self,
+        name: str,
+        connection: str,
+        schemas: Sequence[str] | None,
+        tables: Sequence[str] | None,
+        as_text: Sequence[str] | None,
+        cdc_mode: str,
+    ) -> SourceDatabaseInfo:
+        """Add a database whose tables stream tables may then name."""
+        mode = cdc_mode.strip().lower()
+        if mode not in CDC_MODES:
+            raise InvalidArgument(f"cdc_mode cannot be '{cdc_mode}'", hint=f"use one of {', '.join(CDC_MODES)}")
+        if mode == "wal":
+            raise Unsupported("capture from the log of a database is not available yet", hint="use trigger or auto")
+        made = self.captures.add(name, connection, schemas=schemas, tables=tables, as_text=as_text, cdc_mode=mode)
+        return self._info(made)
+
+    def drop(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:
+        """Forget a database and everything that was made in it; with `cascade` also the stream tables that read it."""
+        catalog = self.captures.engine.catalog
+        word = name.strip().lower()
+        found = catalog.find_database(word) if if_exists else catalog.database(word)
+        if found is None:
+            return
+        mirrors = [t for t in catalog.stream_tables() if t.is_mirror and t.full_name.database == word]
+        readers = sorted({r.full_name.short for m in mirrors for r in catalog.dependents(m.source_key)})
+        if readers and not cascade:
+            raise SourceInUse(
+                f"source {word} is read by {', '.join(readers)}", hint="drop those first, or drop with cascade"
+            )
+        for mirror in mirrors:
+            self.tables.drop(str(mirror.full_name), if_exists=True, cascade=True)
+        self.captures.forget(word)
+
+    def list(self) -> list[SourceDatabaseInfo]:
+        """All source databases, by name."""
+        return [self._info(database) for database in self.captures.engine.catalog.databases()]
+
+    def _info(self, database: SourceDatabase) -> SourceDatabaseInfo:
+        captured = self.captures.engine.catalog.captured_tables(database.name)
+        return SourceDatabaseInfo(
+            name=database.name,
+            connection=database.connection,
+            schemas=database.schemas,
+            tables=database.tables,
+            cdc_mode=database.cdc_mode,
+            captured_tables=tuple(table.table for table in captured),
+            position=database.version,
+            created_at=database.created_at,
+        )

@@ -1,0 +1,79 @@
+"""Noticing cheaply that something happened: one query for DDL, one for changed rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from freshlake.sources.postgres.compare import Reason, compare
+from freshlake.sources.postgres.describe import describe_oids
+from freshlake.sources.postgres.events import Resync
+from freshlake.sources.postgres.naming import Names
+from freshlake.sources.postgres.position import SnapshotPosition
+from freshlake.sources.postgres.server import Server
+from freshlake.sources.postgres.tables import Captured
+from freshlake.sources.postgres.trigger.presence import missing
+
+if TYPE_CHECKING:
+    import psycopg
+
+# What the checks of a table look at, as one short text: as long as it is the same, they would find the same.
+_SIGNATURE = """
+WITH family (oid) AS (
+    SELECT DISTINCT p.relid::oid FROM unnest(%(oids)s::oid[]) AS w (oid)
+    JOIN pg_class k ON k.oid = w.oid CROSS JOIN LATERAL (
+        SELECT t.relid FROM pg_partition_tree(k.oid) t UNION SELECT k.oid::regclass) p
+)
+SELECT md5(string_agg(fact, ';' ORDER BY fact)) FROM (
+    SELECT concat_ws(',', 'c', c.oid, c.relname, c.relnamespace, c.relkind, c.relfilenode, c.relreplident, c.relowner,
+                     c.relrowsecurity, c.relforcerowsecurity, c.relispartition, c.relhassubclass) AS fact
+    FROM pg_class c JOIN family f ON f.oid = c.oid
+    UNION ALL
+    SELECT concat_ws(',', 'a', a.attrelid, a.attnum, a.attname, a.atttypid, a.atttypmod, a.attisdropped,
+                     a.attgenerated, a.xmin)
+    FROM pg_attribute a JOIN family f ON f.oid = a.attrelid WHERE a.attnum > 0
+    UNION ALL
+    SELECT concat_ws(',', 't', t.tgrelid, t.tgname, t.tgenabled)
+    FROM pg_trigger t JOIN family f ON f.oid = t.tgrelid WHERE t.tgname LIKE 'freshlake%%'
+    UNION ALL
+    SELECT concat_ws(',', 'p', p.polrelid, p.oid, p.xmin) FROM pg_policy p JOIN family f ON f.oid = p.polrelid
+    UNION ALL
+    SELECT concat_ws(',', 'b', b.name, to_regclass(b.name)::oid) FROM unnest(%(buffers)s::text[]) AS b (name)
+) facts
+"""
+
+
+def signature(cursor: psycopg.Cursor[Any], names: Names, tables: Sequence[Captured]) -> str:
+    """A text that changes with everything that `gaps` depends on."""
+    oids = [table.oid for table in tables]
+    found = cursor.execute(_SIGNATURE, {"oids": oids, "buffers": [names.buffer(oid) for oid in oids]}).fetchone()
+    return str(found[0]) if found else ""
+
+
+def gaps(cursor: psycopg.Cursor[Any], server: Server, names: Names, tables: Sequence[Captured]) -> dict[int, Resync]:
+    """The tables whose changes cannot be followed any more, by their numbers."""
+    now = describe_oids(cursor, server, [table.oid for table in tables])
+    found = missing(cursor, names, tables)
+    for captured in tables:
+        difference = compare(captured, now.get(captured.oid))
+        if difference.reason is not None:
+            found[captured.oid] = Resync(captured, difference.reason, difference.detail)
+        elif difference.renamed_to is not None:
+            # who names a table means the one that has the name
+            found[captured.oid] = Resync(captured, Reason.TABLE_DROPPED, f"is called {difference.renamed_to} now")
+    return found
+
+
+def has_changes(
+    cursor: psycopg.Cursor[Any],
+    names: Names,
+    tables: Sequence[Captured],
+    start: SnapshotPosition,
+    end: SnapshotPosition,
+) -> bool:
+    """Whether any buffer has a change that the second snapshot sees and the first does not."""
+    if not tables:
+        return False
+    between = f"NOT pg_visible_in_snapshot(b.xid, '{start.text}') AND pg_visible_in_snapshot(b.xid, '{end.text}')"
+    each = (f"EXISTS (SELECT FROM {names.buffer(table.oid)} b WHERE {between})" for table in tables)
+    return cursor.execute(f"SELECT {' OR '.join(each)}".encode()).fetchone() == (True,)
