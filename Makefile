@@ -4,6 +4,7 @@ PY := .venv/bin/python
 N ?= 500
 BENCH ?= quick
 MINUTES ?= 30
+REPEATS ?= 50
 FILES ?= tests/scenarios
 
 .PHONY: help setup demo test check lint types imports pytest slow scenarios matrix fuzz soak bench docs clean
@@ -48,8 +49,9 @@ matrix: setup ## execute every cell of the support matrix and write its page
 fuzz: setup ## N random query and change histories against recomputation (N=500)
 	$(PY) -m tests.property.fuzz --count $(N) --processes 2
 
-soak: setup ## two daemons under load, one killed every minute, and what readers see compared (MINUTES=30)
+soak: setup ## two daemons under load, one killed every minute; PostgreSQL captured by processes that die (MINUTES=30 REPEATS=50)
 	$(PY) -m tests.soak --minutes $(MINUTES)
+	$(PY) -m tests.soak.captures --repeats $(REPEATS)
 
 bench: setup ## measure refreshes against recompute, MERGE and a plain append (BENCH=quick or full)
 	$(PY) -m bench --$(BENCH)

@@ -131,6 +131,18 @@ class Settings(BaseSettings):
     audit_repair: Annotated[
         bool, Field(description="Whether what an audit finds wrong is put right at once; if not, a person decides.")
     ] = True
+    wal_transition_timeout: Annotated[
+        int,
+        Field(ge=1, le=86_400, description="Seconds that a source database may take to go from triggers to its log."),
+    ] = 300
+    wal_min_changes_per_second: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=1_000_000,
+            description="From so many changes of a source database on, `cdc_mode` auto uses its log; 0 = always.",
+        ),
+    ] = 1_000
     alert_webhooks: Annotated[
         str,
         AfterValidator(_addresses),

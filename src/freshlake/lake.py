@@ -50,6 +50,8 @@ from freshlake.service.source_calls import SourceCalls
 from freshlake.service.sources import Sources
 from freshlake.service.sql import Sql
 from freshlake.service.tables import Tables
+from freshlake.service.transitions import Transitions
+from freshlake.service.upkeep import Upkeep
 from freshlake.storage.scan import KEPT
 
 
@@ -98,14 +100,18 @@ class Freshlake(GroupCalls, SourceCalls):
         self._alerts.configure(addresses(engine.settings.alert_webhooks), engine.settings.alert_retention_days)
         self._announcer = Announcer(engine, self._alerts)
         self._captures = Captures(engine, self._names)
-        self._rounds = Rounds(engine, self._names, self._announcer, Landing(engine, self._captures))
+        transitions = Transitions(engine, self._captures, self._alerts)
+        self._upkeep = Upkeep(self._captures, transitions)
+        landing = Landing(engine, self._captures, transitions)
+        self._rounds = Rounds(engine, self._names, self._announcer, landing)
         self._tables = Tables(engine, self._names, self._rounds, self._announcer, self._captures)
-        self._sources, self._capture_report = Sources(self._captures, self._tables), CaptureReport(self._captures)
+        self._sources = Sources(self._captures, self._tables, transitions)
+        self._capture_report = CaptureReport(self._captures)
         self._immediate = Immediate(engine, self._rounds, self._alerts)
         auditing = Auditing(engine, self._rounds, self._announcer)
         self._audits, sampler = Audits(auditing), Sampler(engine, auditing)
         self._scheduler = Scheduler(engine, self._rounds, self._alerts, sampler)
-        self._scheduler.tidy = self._captures.tidy
+        self._scheduler.tidy = self._upkeep.tick
         self._on_demand = OnDemand(engine, self._rounds, self._scheduler)
         self._reading = Reading(engine, lambda table: self._on_demand.read(self._immediate.caught_up(table)))
         self._snapshots = Snapshots(engine, self._reading, self._name)
@@ -374,6 +380,7 @@ class Freshlake(GroupCalls, SourceCalls):
         self._scheduler.stop()
         self._on_demand.close()
         self._alerts.close()
+        self._upkeep.close()
         self._captures.close()
         self._engine.catalog.close()
 

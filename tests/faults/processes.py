@@ -35,7 +35,8 @@ class Order:
 
     Without `steps` only lasting effects count. With `stops` it is stopped there instead, and goes on when it is woken.
     `elsewhere` makes it one of another machine, whose death nobody here can see; `daemon` registers it. With `now` its
-    clock stands still at that moment. `fails` is the code of the error that the call ends with if it is left alone.
+    clock stands still at that moment. `fails` is the code of the error that the call ends with if it is left alone,
+    `may_fail` one that it ends with perhaps.
     """
 
     call: str
@@ -48,6 +49,7 @@ class Order:
     daemon: bool = False
     now: str | None = None
     fails: str | None = None
+    may_fail: str | None = None
     settings: dict[str, Any] = field(default_factory=lambda: dict(ANY_SHARE))
 
 

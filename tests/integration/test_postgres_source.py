@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 import freshlake
 from freshlake.errors import SourceInUse
+from freshlake.sources.postgres.capture import Mode
 from tests.integration.capture_database import Bag, Database, new_database
 from tests.integration.lakes import ANY_SHARE, bag
 from tests.integration.postgres_server import LOGICAL, binaries, server
@@ -24,13 +25,20 @@ PLAIN = REVENUE.replace("shop.public.", "public.")
 TABLES = """
 CREATE TABLE orders (id bigint PRIMARY KEY, region text, at timestamptz DEFAULT '2026-01-01 00:00:00+00');
 CREATE TABLE items (order_id bigint, price numeric(10, 2), tags text[]);
+ALTER TABLE items REPLICA IDENTITY FULL;
 INSERT INTO orders VALUES (1, 'north'), (2, 'south'), (3, NULL);
 INSERT INTO items VALUES (1, 10, '{a,b}'), (1, 10, '{a,b}'), (2, 5.5, NULL);
 """
 
 
+@pytest.fixture(scope="module", params=[Mode.TRIGGER, Mode.WAL])
+def mode(request: pytest.FixtureRequest) -> Mode:
+    """How the tables are captured; a user sees no difference."""
+    return Mode(request.param)
+
+
 @pytest.fixture(scope="module")
-def database() -> Iterator[Database]:
+def database(mode: Mode) -> Iterator[Database]:
     with server(binaries(), LOGICAL) as running, new_database(running) as made:
         made.run(TABLES)
         yield made
@@ -38,10 +46,10 @@ def database() -> Iterator[Database]:
 
 @pytest.fixture(scope="module")
 def fl(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, database: Database
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, database: Database, mode: Mode
 ) -> Iterator[freshlake.Freshlake]:
     with freshlake.connect(tmp_path_factory.mktemp("postgres"), settings=ANY_SHARE) as lake:
-        lake.add_postgres("shop", str(database.reference), cdc_mode="trigger")
+        lake.sql(f"CREATE SOURCE shop FROM POSTGRES CONNECTION '{database.reference}' CDC MODE {mode}")
         lake.create_stream_table("revenue", REVENUE)
         yield lake
 
@@ -69,12 +77,18 @@ def actions(fl: freshlake.Freshlake) -> dict[str, tuple[str, str | None]]:
     return {r.table: (str(r.action), r.reason) for r in fl.refresh_all()}
 
 
-def test_the_first_stream_table_captures_and_copies_what_it_names(fl: freshlake.Freshlake, database: Database) -> None:
+def test_the_first_stream_table_captures_and_copies_what_it_names(
+    fl: freshlake.Freshlake, database: Database, mode: Mode
+) -> None:
     assert_as_in(fl, database)
     assert fl.verify("revenue").equal
     assert fl.verify("shop.public.items").equal
     (shop,) = fl.list_sources()
     assert shop.captured_tables == ("public.items", "public.orders")
+    assert {line.cdc_mode for line in fl.cdc_status()} == {shop.captured_by} == {mode}
+    slots = database.one("SELECT count(*) FROM pg_replication_slots WHERE database = current_database()")
+    assert slots == (mode is Mode.WAL), "there is one, or triggers"
+    assert (database.one("SELECT count(*) FROM pg_trigger WHERE tgname ~ '^freshlake'") == 0) == (mode is Mode.WAL)
 
 
 def test_inserts_updates_and_deletes_arrive_once(fl: freshlake.Freshlake, database: Database) -> None:
@@ -95,6 +109,29 @@ def test_nothing_captured_changed_is_no_data(fl: freshlake.Freshlake, database: 
     assert {str(r.action) for r in results} == {"NO_DATA"}
     assert sum(r.spark_jobs for r in results) == 0
     assert fl.list_sources() == [before]
+
+
+def test_the_database_forgets_what_was_landed(fl: freshlake.Freshlake, database: Database, mode: Mode) -> None:
+    database.run("INSERT INTO orders VALUES (5, 'soon gone'); DELETE FROM orders WHERE id = 5")
+    if mode is Mode.TRIGGER:
+        assert {size.source_table: size.pending_rows for size in fl.change_buffer_sizes()}["public.orders"] == 2
+    fl.refresh_all()
+    assert not any(size.pending_rows for size in fl.change_buffer_sizes())
+    if mode is Mode.WAL:
+        position = fl._engine.catalog.database("shop").position or {}
+        assert database.one("SELECT confirmed_flush_lsn::text FROM pg_replication_slots") == position["lsn"]
+    assert_as_in(fl, database)
+
+
+def test_log_without_captured_changes_is_not_kept(fl: freshlake.Freshlake, database: Database, mode: Mode) -> None:
+    before = fl._engine.catalog.database("shop").version
+    database.run("INSERT INTO other SELECT i FROM generate_series(1, 400000) i; CHECKPOINT")
+    assert {str(r.action) for r in fl.refresh_all()} == {"NO_DATA"}
+    after = fl._engine.catalog.database("shop").version
+    assert after == before + (mode is Mode.WAL), "only a slot keeps the server's log"
+    kept = "SELECT max(pg_current_wal_lsn() - confirmed_flush_lsn) FROM pg_replication_slots"
+    assert (database.one(kept) or 0) < 16 * 1024 * 1024
+    assert_as_in(fl, database)
 
 
 def test_a_truncation_is_what_came_after_it(fl: freshlake.Freshlake, database: Database) -> None:
@@ -209,8 +246,15 @@ def test_a_column_that_changes_its_type_rebuilds_the_mirror(fl: freshlake.Freshl
     assert_as_in(fl, database)
 
 
-def test_a_gap_in_capture_is_noticed_and_the_table_copied_anew(fl: freshlake.Freshlake, database: Database) -> None:
-    database.run("ALTER TABLE orders DISABLE TRIGGER USER; INSERT INTO orders VALUES (80, 'unseen')")
+def test_a_gap_in_capture_is_noticed_and_the_table_copied_anew(
+    fl: freshlake.Freshlake, database: Database, mode: Mode
+) -> None:
+    if mode is Mode.TRIGGER:
+        database.run("ALTER TABLE orders DISABLE TRIGGER USER")
+    else:
+        publication = database.one("SELECT pubname FROM pg_publication")
+        database.run(f"ALTER PUBLICATION {publication} DROP TABLE orders")
+    database.run("INSERT INTO orders VALUES (80, 'unseen')")
     assert actions(fl)["shop.public.orders"] == ("FULL", "history-lost")
     assert_as_in(fl, database)
     database.run("UPDATE orders SET region = 'seen' WHERE id = 80")
@@ -231,6 +275,22 @@ def test_a_table_that_is_made_anew_is_followed_by_its_name(fl: freshlake.Freshla
     assert_as_in(fl, database)
 
 
+def test_a_slot_that_is_gone_is_made_anew_and_the_tables_copied(
+    fl: freshlake.Freshlake, database: Database, mode: Mode
+) -> None:
+    if mode is Mode.TRIGGER:
+        assert database.one("SELECT count(*) FROM pg_replication_slots") == 0
+        return
+    database.run("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots")
+    database.run("INSERT INTO orders (id, region) VALUES (90, 'unseen')")
+    found = actions(fl)
+    assert found["shop.public.orders"] == found["shop.public.items"] == ("FULL", "history-lost")
+    assert_as_in(fl, database)
+    database.run("DELETE FROM orders WHERE id = 90")
+    assert actions(fl)["shop.public.orders"] == ("DIFFERENTIAL", None)
+    assert_as_in(fl, database)
+
+
 def test_capture_ends_with_the_last_reader_and_leaves_nothing(fl: freshlake.Freshlake, database: Database) -> None:
     with pytest.raises(SourceInUse):
         fl.drop_source("shop")
@@ -242,3 +302,6 @@ def test_capture_ends_with_the_last_reader_and_leaves_nothing(fl: freshlake.Fres
     left = "SELECT count(*) FROM pg_namespace WHERE nspname ~ '^freshlake'"
     assert database.one(left) == 0
     assert database.one("SELECT count(*) FROM pg_trigger WHERE tgname ~ '^freshlake'") == 0
+    assert database.one("SELECT count(*) FROM pg_replication_slots") == 0
+    assert database.one("SELECT count(*) FROM pg_publication") == 0
+    assert database.one("SELECT relreplident::text FROM pg_class WHERE relname = 'orders'") == "d", "as it was"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from freshlake.errors import InvalidStatement
-from freshlake.statements import CreateSource, DropSource, ShowSources, Statement, parse_statement
+from freshlake.statements import AlterSource, CreateSource, DropSource, ShowSources, Statement, parse_statement
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,7 @@ from freshlake.statements import CreateSource, DropSource, ShowSources, Statemen
                 *(("public.orders.shape",), "wal"),
             ),
         ),
+        ("ALTER SOURCE shop SET CDC MODE Wal", AlterSource("shop", "wal")),
         ("DROP SOURCE shop", DropSource("shop")),
         ("DROP SOURCE IF EXISTS shop CASCADE", DropSource("shop", True, True)),
         ("SHOW SOURCES", ShowSources()),
@@ -39,6 +40,8 @@ def test_a_statement_is_read(text: str, expected: Statement) -> None:
         ("CREATE SOURCE shop FROM POSTGRES CONNECTION 'x' SCHEMAS (a) SCHEMAS (b)", "expected each clause once"),
         ("CREATE SOURCE shop FROM POSTGRES CONNECTION 'x' CDC MODE fast", "expected a mode of capture"),
         ("CREATE SOURCE shop FROM POSTGRES CONNECTION 'x' AND more", "expected the end of the statement"),
+        ("ALTER SOURCE shop SET MODE wal", "expected CDC"),
+        ("ALTER SOURCE shop SET CDC MODE off", "expected a mode of capture"),
         ("DROP SOURCE", "expected the name of a source"),
     ],
 )

@@ -31,6 +31,7 @@ class Event(StrEnum):
     REPAIRED = "repaired"
     REPAIR_FAILED = "repair_failed"
     DAEMON_TOOK_OVER = "daemon_took_over"
+    CDC_TRANSITION = "cdc_transition"
 
     @classmethod
     def parse(cls, text: str) -> Event:
@@ -184,6 +185,18 @@ EVENTS: Mapping[Event, Description] = {
             "previous_owner": "the one that is gone",
             "last_heard_of": "when it was last awake",
             "tables": "what it was working on, perhaps nothing",
+        },
+    ),
+    Event.CDC_TRANSITION: Description(
+        logging.INFO,
+        "a source database goes from one kind of capture to the other, or back; about no stream table",
+        {
+            "transition": "`transition_start`, `transition_complete` or `transition_rolled_back`",
+            "source": "name of the source",
+            "tables": "its captured tables",
+            "old_mode": "how they were captured",
+            "new_mode": "how they are captured now",
+            "reason": "why it was taken back, or null",
         },
     ),
 }

@@ -27,6 +27,7 @@ class SourceDatabases(Database):
         tables: tuple[str, ...] | None = None,
         as_text: tuple[str, ...] = (),
         cdc_mode: str = "auto",
+        capture: Json | None = None,
     ) -> SourceDatabase:
         """Add a source database; raises AlreadyExists."""
         limits = {"schemas": schemas, "tables": tables, "as_text": as_text}
@@ -34,7 +35,7 @@ class SourceDatabases(Database):
         with self._write() as current:
             if _find(current, name) is not None:
                 raise AlreadyExists(f"source {name} already exists", hint="drop it first, or choose another name")
-            started: dict[str, Any] = {"version": 0, "position": None, "capture": {}, "created_at": self._clock.now()}
+            started = {"version": 0, "position": None, "capture": dict(capture or {}), "created_at": self._clock.now()}
             current.execute(insert(source_databases).values(name=name, **chosen, **started))
             return _require(current, name)
 
@@ -54,7 +55,7 @@ class SourceDatabases(Database):
             return fetch(current, select(source_databases).order_by(source_databases.c.name), SourceDatabase)
 
     def update_database(self, name: str, **changes: Any) -> SourceDatabase:
-        """Change columns of a source database."""
+        """Change columns of a source database; raises NotFound."""
         with self._write() as current:
             _require(current, name)
             current.execute(update(source_databases).where(source_databases.c.name == name).values(**changes))
@@ -70,6 +71,13 @@ class SourceDatabases(Database):
         moved = update(source_databases).where(known).values(version=seen.version + 1, position=position)
         with self._write() as current:
             return _require(current, seen.name) if current.execute(moved).rowcount else None
+
+    def put_capture(self, name: str, capture: Json, mode: str) -> None:
+        """Say how a database is captured, and in a word how each of its tables is."""
+        with self._write() as current:
+            _require(current, name)
+            current.execute(update(source_databases).where(source_databases.c.name == name).values(capture=capture))
+            current.execute(update(captured_tables).where(captured_tables.c.database == name).values(mode=mode))
 
     def delete_database(self, name: str) -> None:
         """Forget a source database; its mirrors have to be gone."""

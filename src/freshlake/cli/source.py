@@ -1,4 +1,4 @@
-"""`source add`, `source drop`, `source list`: databases whose tables stream tables may name."""
+"""`source add`, `source alter`, `source drop`, `source list`: databases whose tables stream tables may name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from freshlake.cli.invocation import invocation
 
-COLUMNS = ("name", "connection", "cdc_mode", "captured_tables", "position", "schemas", "tables")
+COLUMNS = ("name", "connection", "cdc_mode", "captured_by", "captured_tables", "position", "schemas", "tables")
 
 app = typer.Typer(name="source", no_args_is_help=True, help="Databases whose tables stream tables may name.")
 
@@ -45,6 +45,20 @@ def add(
                 name, connection, schemas=schema, tables=table, as_text=as_text, cdc_mode=str(cdc_mode)
             )
         run.terminal.records([made], COLUMNS, "")
+
+
+@app.command()
+def alter(
+    context: typer.Context,
+    name: Source,
+    cdc_mode: Annotated[CdcMode, typer.Option(case_sensitive=False, help="How changes are captured from now on.")],
+) -> None:
+    """Capture a database another way; its mirrors go on without a new copy."""
+    run = invocation(context)
+    with run.open() as fl:
+        with run.terminal.working(f"altering {name}"):
+            altered = fl.alter_source(name, cdc_mode=str(cdc_mode))
+        run.terminal.records([altered], COLUMNS, "")
 
 
 @app.command()

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from threading import RLock, Thread
+from threading import RLock
 
 from freshlake.catalog.names import SEPARATOR, TableName
 from freshlake.catalog.records import Dependency, StreamTable
@@ -17,22 +16,23 @@ from freshlake.service.mirrors import Mirrors
 from freshlake.service.names import Names, captured_relations
 from freshlake.sources.captured import CapturedDatabase, CapturedSource
 from freshlake.sources.captured.schema import lake_schema
+from freshlake.sources.captured.state import CaptureState
 from freshlake.sources.postgres.capture import Mode
 from freshlake.sources.postgres.connection import transaction
 from freshlake.sources.postgres.finding import find_table
 from freshlake.sources.postgres.naming import Names as Objects
 from freshlake.sources.postgres.pool import Pool
 from freshlake.sources.postgres.reference import ConnectionReference
+from freshlake.sources.postgres.removing import remove
 from freshlake.sources.postgres.server import look
 from freshlake.sources.postgres.tables import Captured, capture_all, check_capturable, refused
-from freshlake.sources.postgres.trigger.install import install, uninstall
+from freshlake.sources.postgres.trigger.install import install
+from freshlake.sources.postgres.wal.publication import check_log, publish
 from freshlake.sources.postgres.watching import gaps
 
 _log = logging.getLogger("freshlake")
 
 _STAGING = "_freshlake/staging"
-_NEVER = datetime.min.replace(tzinfo=UTC)
-_TIDY_INTERVAL = timedelta(minutes=1)
 _RESERVED = ("spark_catalog", "delta", "parquet", "default")
 
 
@@ -42,8 +42,6 @@ class Captures:
     names: Names
     _open: dict[str, CapturedDatabase] = field(default_factory=dict)
     _lock: RLock = field(default_factory=RLock)
-    _tidied: datetime = _NEVER
-    _tidying: Thread | None = None
 
     def __post_init__(self) -> None:
         self.mirrors = Mirrors(self.engine, self.names)
@@ -86,11 +84,14 @@ class Captures:
         word = _database_name(name)
         reference = ConnectionReference.parse(connection)
         pool = Pool(reference)
+        mode = Mode.WAL if cdc_mode == Mode.WAL else Mode.TRIGGER
         try:
             with pool.take() as taken, transaction(taken, read_only=True) as cursor:
-                look(cursor)
+                server = look(cursor)
         finally:
             pool.close()
+        if mode is Mode.WAL:
+            check_log(server)
         return self.engine.catalog.insert_database(
             word,
             str(reference),
@@ -98,6 +99,7 @@ class Captures:
             tables=None if tables is None else tuple(map(_qualified, tables)),
             as_text=tuple(as_text or ()),
             cdc_mode=cdc_mode,
+            capture=CaptureState(mode).to_json(),
         )
 
     def forget(self, name: str) -> None:
@@ -148,9 +150,9 @@ class Captures:
         if not installs:
             return mirror
         # known before anything is installed, so that nothing is left there without anybody knowing
-        self.put(mirror, described)
+        database.put(mirror, described, database.state())
         try:
-            self.put(mirror, self._installed(database, described))
+            database.put(mirror, self._installed(database, described), database.state())
         except BaseException:
             self.drop([mirror])
             raise
@@ -162,22 +164,14 @@ class Captures:
         return self._installed(database, self.describe(record, database, name))
 
     def _installed(self, database: CapturedDatabase, described: Captured) -> Captured:
+        mode = database.state().mode
         with database.pool.take() as connection:
+            if mode is Mode.WAL:
+                return publish(connection, database.names, [described])[0]
             with transaction(connection, read_only=True) as cursor:
-                if not gaps(cursor, look(cursor), database.names, [described]):
+                if not gaps(cursor, look(cursor), database.names, [described], mode):
                     return described
-            (installed,) = install(connection, database.names, [described])
-            return installed.captured
-
-    def put(self, mirror: StreamTable, captured: Captured) -> None:
-        """Remember what a mirror holds."""
-        self.engine.catalog.put_captured(
-            mirror.id,
-            database=mirror.full_name.database or "",
-            table=captured.table.full_name,
-            captured=captured.to_json(),
-            mode=str(Mode.TRIGGER),
-        )
+            return install(connection, database.names, [described])[0].captured
 
     def describe(self, record: SourceDatabase, database: CapturedDatabase, name: TableName) -> Captured:
         """What of a table is captured; raises TableNotFound, CaptureUnsupported …"""
@@ -214,10 +208,15 @@ class Captures:
         with catalog.transaction():
             record = next((c for c in catalog.captured_tables() if c.stream_table_id == mirror.id), None)
             database = catalog.find_database(mirror.full_name.database or "")
+            catalog.delete(mirror.id)
             removal = None
             if record is not None and database is not None:
-                removal = self._removal(database, Captured.from_json(record.captured).oid)
-            catalog.delete(mirror.id)
+                # with the last table everything goes: a slot that nobody reads would keep the server's log for ever
+                is_last = not catalog.captured_tables(database.name)
+                removal = self._removal(database, None if is_last else Captured.from_json(record.captured).oid)
+                if is_last:
+                    state = CaptureState(self.database(database.name).state().mode)
+                    catalog.put_capture(database.name, state.to_json(), state.word)
         self.mirrors.remove(mirror)
         return removal
 
@@ -234,12 +233,13 @@ class Captures:
         """Try to remove something; what cannot be removed now stays remembered."""
         if removal is None:
             return True
+        if self._is_used_again(removal):
+            self.engine.catalog.removal_done(removal)
+            return True
         try:
             pool = Pool(ConnectionReference.parse(removal.connection))
             objects = Objects(removal.what["project"], removal.what["schema"])
-            oid = removal.what["oid"]
-            with pool.take() as connection:
-                uninstall(connection, objects, None if oid is None else [oid])
+            remove(pool, objects, removal.what["oid"])
             pool.close()
         except FreshlakeError as error:
             self.engine.catalog.removal_failed(removal, f"{error.code}: {error.message}")
@@ -248,14 +248,11 @@ class Captures:
         self.engine.catalog.removal_done(removal)
         return True
 
-    def tidy(self, now: datetime) -> None:
-        """Try removals again once a minute, in a thread of its own: a database may take its time to not answer."""
-        if now < self._tidied + _TIDY_INTERVAL or (self._tidying is not None and self._tidying.is_alive()):
-            return
-        self._tidied = now
-        if self.engine.catalog.removals():
-            self._tidying = Thread(target=self.retry_removals, name="freshlake-removals", daemon=True)
-            self._tidying.start()
+    def _is_used_again(self, removal: Removal) -> bool:
+        """Whether what was to be removed is captured once more."""
+        captured = self.engine.catalog.captured_tables(removal.database)
+        oids = {Captured.from_json(table.captured).oid for table in captured}
+        return bool(oids) if removal.what["oid"] is None else removal.what["oid"] in oids
 
     def retry_removals(self) -> None:
         """Try again what could not be removed."""

@@ -16,6 +16,7 @@ from freshlake.errors import FreshlakeError, SourceHistoryLost, SourceReplaced, 
 from freshlake.refresh.engine import MAY_PASS, Engine
 from freshlake.service.captures import Captures
 from freshlake.service.moment import Round
+from freshlake.service.transitions import Transitions
 from freshlake.sources.captured import CapturedDatabase
 from freshlake.sources.captured.database import FAILED, Mirrored
 from freshlake.sources.captured.schema import lake_schema
@@ -31,6 +32,7 @@ HISTORY_LOST = "history-lost"
 class Landing:
     engine: Engine
     captures: Captures
+    transitions: Transitions
 
     @contextmanager
     def ready(self, tables: Sequence[StreamTable], moment: Round) -> Iterator[Round]:
@@ -115,7 +117,7 @@ class Landing:
             self.captures.mirrors.reshape(mine.mirror, lake_schema(captured))
         elif mine.resync is not None and not _is_there(mine):
             self.engine.catalog.mark_resync(mine.mirror.id, f"{HISTORY_LOST}: it is captured again")
-        self.captures.put(mine.mirror, captured)
+        database.put(mine.mirror, captured, database.state())
 
     def _settle(self, database: CapturedDatabase, at: Position) -> None:
         """Tables that stand at the position of their copy are whole again."""
@@ -130,6 +132,7 @@ class Landing:
             database = self.captures.database(name)
             database.forget()
             database.release()
+            self.transitions.settle(name)
         except FreshlakeError as error:
             _log.warning("changes in source %s are forgotten later: %s", name, error.message)
 

@@ -39,7 +39,7 @@ Reader = Callable[[Any, int], dict[str, Any]]
 """From a value and the shortest schedule in seconds to columns of the catalog."""
 
 LATER: Mapping[str, str] = {
-    "cdc_mode": "sources are Delta tables and stream tables, whose changes are read from their own logs",
+    "cdc_mode": "all tables of a source database are captured one way: fl.alter_source(source, cdc_mode=…)",
 }
 """Options of releases to come, and what holds until then."""
 

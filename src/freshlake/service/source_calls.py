@@ -30,6 +30,10 @@ class SourceCalls:
         """
         return self._sources.add(name, connection, schemas, tables, as_text, cdc_mode)
 
+    def alter_source(self, name: str, *, cdc_mode: str) -> SourceDatabaseInfo:
+        """Capture a source database by `trigger`, from its log (`wal`), or as Freshlake finds best (`auto`)."""
+        return self._sources.alter(name, cdc_mode)
+
     def drop_source(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:
         """Forget a source database and remove what was installed in it."""
         self._sources.drop(name, if_exists=if_exists, cascade=cascade)

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from freshlake.catalog.source_records import SourceDatabase
-from freshlake.errors import InvalidArgument, SourceInUse, Unsupported
+from freshlake.errors import InvalidArgument, SourceInUse
 from freshlake.service.captures import Captures
 from freshlake.service.tables import Tables
+from freshlake.service.transitions import AUTO, Transitions
+from freshlake.sources.captured.state import CaptureState
+from freshlake.sources.postgres.capture import Mode
 
-CDC_MODES = ("auto", "trigger", "wal")
+CDC_MODES = (AUTO, *map(str, Mode))
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,7 @@ class SourceDatabaseInfo:
     schemas: tuple[str, ...] | None
     tables: tuple[str, ...] | None
     cdc_mode: str
+    captured_by: str
     captured_tables: tuple[str, ...]
     position: int
     created_at: datetime
@@ -32,6 +36,7 @@ class SourceDatabaseInfo:
 class Sources:
     captures: Captures
     tables: Tables
+    transitions: Transitions
 
     def add(
         self,
@@ -43,13 +48,17 @@ class Sources:
         cdc_mode: str,
     ) -> SourceDatabaseInfo:
         """Add a database whose tables stream tables may then name."""
-        mode = cdc_mode.strip().lower()
-        if mode not in CDC_MODES:
-            raise InvalidArgument(f"cdc_mode cannot be '{cdc_mode}'", hint=f"use one of {', '.join(CDC_MODES)}")
-        if mode == "wal":
-            raise Unsupported("capture from the log of a database is not available yet", hint="use trigger or auto")
+        mode = _mode(cdc_mode)
         made = self.captures.add(name, connection, schemas=schemas, tables=tables, as_text=as_text, cdc_mode=mode)
         return self._info(made)
+
+    def alter(self, name: str, cdc_mode: str) -> SourceDatabaseInfo:
+        """Capture a database another way from now on; raises why it cannot be, and then nothing has changed."""
+        mode, catalog = _mode(cdc_mode), self.captures.engine.catalog
+        record = catalog.database(name.strip().lower())
+        if mode != AUTO:
+            self.transitions.move(record.name, Mode(mode))
+        return self._info(catalog.update_database(record.name, cdc_mode=mode))
 
     def drop(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:
         """Forget a database and everything that was made in it; with `cascade` also the stream tables that read it."""
@@ -80,7 +89,15 @@ class Sources:
             schemas=database.schemas,
             tables=database.tables,
             cdc_mode=database.cdc_mode,
+            captured_by=CaptureState.from_json(database.capture).word,
             captured_tables=tuple(table.table for table in captured),
             position=database.version,
             created_at=database.created_at,
         )
+
+
+def _mode(text: str) -> str:
+    mode = text.strip().lower()
+    if mode not in CDC_MODES:
+        raise InvalidArgument(f"cdc_mode cannot be '{text}'", hint=f"use one of {', '.join(CDC_MODES)}")
+    return mode

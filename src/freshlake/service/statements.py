@@ -33,12 +33,8 @@ def _run(fl: Freshlake, statement: Any) -> Iterable[Any]:
         case s.DropStreamTable(name, if_exists, cascade):
             fl.drop_stream_table(name, if_exists=if_exists, cascade=cascade)
             return []
-        case s.CreateSource(name, connection, schemas, tables, as_text, mode):
-            limits = {"schemas": schemas, "tables": tables, "as_text": as_text}
-            return [fl.add_postgres(name, connection, **limits, cdc_mode=mode)]
-        case s.DropSource(name, if_exists, cascade):
-            fl.drop_source(name, if_exists=if_exists, cascade=cascade)
-            return []
+        case s.CreateSource() | s.AlterSource() | s.DropSource():
+            return _source(fl, statement)
         case s.RefreshStreamTable(name, full):
             return [fl.refresh(name, mode="FULL" if full else None)]
         case s.RefreshAllStreamTables():
@@ -51,6 +47,17 @@ def _run(fl: Freshlake, statement: Any) -> Iterable[Any]:
             return [fl.repair(name)]
     shown = _show(fl, statement)
     return [_done(_alter(fl, statement))] if shown is None else shown
+
+
+def _source(fl: Freshlake, statement: s.CreateSource | s.AlterSource | s.DropSource) -> Iterable[Any]:
+    match statement:
+        case s.CreateSource(name, connection, schemas, tables, as_text, mode):
+            return [fl.add_postgres(name, connection, schemas=schemas, tables=tables, as_text=as_text, cdc_mode=mode)]
+        case s.AlterSource(name, mode):
+            return [fl.alter_source(name, cdc_mode=mode)]
+        case s.DropSource(name, if_exists, cascade):
+            fl.drop_source(name, if_exists=if_exists, cascade=cascade)
+    return []
 
 
 def _show(fl: Freshlake, statement: Any) -> Iterable[Any] | None:

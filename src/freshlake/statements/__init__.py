@@ -2,6 +2,7 @@
 
 from freshlake.statements.parse import parse_statement
 from freshlake.statements.values import (
+    AlterSource,
     AuditStreamTable,
     CreateSource,
     CreateStreamTable,
@@ -29,6 +30,7 @@ from freshlake.statements.values import (
 )
 
 __all__ = [
+    "AlterSource",
     "AuditStreamTable",
     "CreateSource",
     "CreateStreamTable",

@@ -8,7 +8,7 @@ from typing import Any
 from freshlake.catalog import FoldPolicy, RefreshMode
 from freshlake.dialect import Dialect
 from freshlake.statements.cursor import Cursor
-from freshlake.statements.sources import create_source, drop_source
+from freshlake.statements.sources import alter_source, create_source, drop_source
 from freshlake.statements.tokens import Kind
 from freshlake.statements.values import (
     AuditStreamTable,
@@ -211,6 +211,7 @@ _STATEMENTS: tuple[tuple[tuple[str, ...], Callable[[Cursor], Statement]], ...] =
     (("ALTER", "STREAM"), _alter),
     (("DROP", "STREAM"), _drop),
     (("CREATE", "SOURCE"), create_source),
+    (("ALTER", "SOURCE"), alter_source),
     (("DROP", "SOURCE"), drop_source),
     (("SHOW", "SOURCES"), lambda _: ShowSources()),
     (("REFRESH", "STREAM", "TABLE"), _refresh),

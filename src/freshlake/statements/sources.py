@@ -1,11 +1,11 @@
-"""Statements about source databases: CREATE SOURCE, DROP SOURCE."""
+"""Statements about source databases: CREATE SOURCE, ALTER SOURCE, DROP SOURCE."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from freshlake.statements.cursor import Cursor
-from freshlake.statements.values import CreateSource, DropSource
+from freshlake.statements.values import AlterSource, CreateSource, DropSource
 
 _MODES = ("AUTO", "TRIGGER", "WAL")
 
@@ -38,8 +38,12 @@ def _clause(cursor: Cursor) -> tuple[str | None, Any]:
     if cursor.accept("AS", "TEXT"):
         return "as_text", _names(cursor, "a column: schema.table.column")
     if cursor.accept("CDC", "MODE"):
-        return "cdc_mode", cursor.choice("a mode of capture", _MODES).lower()
+        return "cdc_mode", _mode(cursor)
     return None, None
+
+
+def _mode(cursor: Cursor) -> str:
+    return cursor.choice("a mode of capture", _MODES).lower()
 
 
 def _names(cursor: Cursor, what: str) -> tuple[str, ...]:
@@ -57,6 +61,13 @@ def _name(cursor: Cursor, what: str) -> str:
     while cursor.accept_symbol("."):
         parts.append(cursor.identifier("a name after '.'"))
     return ".".join(parts)
+
+
+def alter_source(cursor: Cursor) -> AlterSource:
+    """After ALTER SOURCE."""
+    name = cursor.identifier("the name of a source")
+    cursor.expect("SET", "CDC", "MODE")
+    return AlterSource(name, _mode(cursor))
 
 
 def drop_source(cursor: Cursor) -> DropSource:

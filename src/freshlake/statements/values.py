@@ -170,6 +170,14 @@ class CreateSource:
 
 
 @dataclass(frozen=True)
+class AlterSource:
+    """ALTER SOURCE … SET CDC MODE."""
+
+    name: str
+    cdc_mode: str
+
+
+@dataclass(frozen=True)
 class DropSource:
     """DROP SOURCE."""
 
@@ -186,6 +194,7 @@ class ShowSources:
 Statement = (
     CreateStreamTable
     | CreateSource
+    | AlterSource
     | DropSource
     | ShowSources
     | SetQuery

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import RLock
@@ -22,22 +22,33 @@ from freshlake.catalog.enums import Status
 from freshlake.catalog.records import StreamTable
 from freshlake.catalog.source_records import SourceDatabase
 from freshlake.catalog.store import Catalog
-from freshlake.errors import CaptureBusy, SourceHistoryLost
+from freshlake.errors import (
+    CaptureBusy,
+    FreshlakeError,
+    SourceDenied,
+    SourceHistoryLost,
+    SourceReplaced,
+    SourceUnreachable,
+    ValueNotRepresentable,
+)
 from freshlake.sources.captured.batch import Batch, TableChange, gather
 from freshlake.sources.captured.copying import CopyLimits, TableCopy
 from freshlake.sources.captured.positions import newest, numbered, place_of
 from freshlake.sources.captured.spool import Spooled, clear
-from freshlake.sources.postgres.capture import Capture, CopyPoint
+from freshlake.sources.captured.state import CaptureState, mode_of
+from freshlake.sources.postgres.capture import Capture, CopyPoint, Mode
 from freshlake.sources.postgres.connection import transaction
-from freshlake.sources.postgres.events import Resync
+from freshlake.sources.postgres.events import Event, Resync
 from freshlake.sources.postgres.naming import Names
 from freshlake.sources.postgres.pool import Pool
+from freshlake.sources.postgres.position import LsnPosition, SnapshotPosition
 from freshlake.sources.postgres.position import Position as Place
-from freshlake.sources.postgres.position import SnapshotPosition
 from freshlake.sources.postgres.reference import ConnectionReference
 from freshlake.sources.postgres.server import look
 from freshlake.sources.postgres.tables import Captured
 from freshlake.sources.postgres.trigger.capture import TriggerCapture
+from freshlake.sources.postgres.wal.capture import WalCapture
+from freshlake.sources.postgres.wal.publication import obstacles
 from freshlake.sources.postgres.watching import gaps, has_changes, signature
 from freshlake.sources.protocol import Position
 
@@ -46,7 +57,11 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 5
 """Others may pin a position at the same time; they do not do so all the time."""
+_ALSO_BY_TRIGGERS = (SourceUnreachable, SourceDenied, ValueNotRepresentable)
+"""Errors that have nothing to do with the log."""
 _KEPT_BATCHES = 2
+_LOG_BYTES = 16 * 1024 * 1024
+"""So much log without a captured change is not kept for longer: positions move, and it is confirmed."""
 
 
 @dataclass(frozen=True)
@@ -90,14 +105,17 @@ class CapturedDatabase:
         self.name, self.key = record.name, record.source_key
         self.names = Names(project_of(catalog.lake_id, record.name))
         self.pool = Pool(ConnectionReference.parse(record.connection))
-        self.capture: Capture = TriggerCapture(self.pool, self.names)
+        self.log = WalCapture(self.pool, self.names)
+        self.ways: dict[Mode, Capture] = {Mode.TRIGGER: TriggerCapture(self.pool, self.names), Mode.WAL: self.log}
         self._catalog, self._spark, self._limits = catalog, spark, limits or CopyLimits()
         self._staging = staging / uuid4().hex
         self._held: dict[Position, Held] = {}
         self._batches: OrderedDict[tuple[str, str], Batch] = OrderedDict()
-        self._sound: str | None = None
+        self._sound: tuple[Mode, str] | None = None
         self._released: Position | None = None
         self._lock = RLock()
+        self.failures = 0
+        """How often in a row the log could not be read, though the database answered."""
 
     def mirrored(self) -> list[Mirrored]:
         """The captured tables, as the catalog has them now."""
@@ -109,31 +127,58 @@ class CapturedDatabase:
             if r.stream_table_id in mirrors
         ]
 
+    def put(self, mirror: StreamTable, captured: Captured, state: CaptureState) -> None:
+        """Remember what a mirror holds, and how that is captured."""
+        self._catalog.put_captured(
+            mirror.id,
+            database=self.name,
+            table=captured.table.full_name,
+            captured=captured.to_json(),
+            mode=state.word,
+        )
+
+    def state(self) -> CaptureState:
+        """How the database is captured now."""
+        return CaptureState.from_json(self._catalog.database(self.name).capture)
+
     # Positions -------------------------------------------------------------------------------------------------------
 
     def head(self) -> Position:
         """The newest position; the last one again as long as no captured table changed."""
         for _ in range(_ATTEMPTS):
             seen = self._catalog.database(self.name)
-            place = self.capture.head()
+            place = self.ways[CaptureState.from_json(seen.capture).mode].head()
             known = newest(seen)
-            if known is not None and (place == place_of(known) or not self._has_moved(place_of(known), place)):
+            if known is not None and (place == place_of(known) or not self._has_moved(known, place)):
                 return known
             pinned = self._catalog.pin_position(seen, place.to_json())
             if pinned is not None:
                 return numbered(pinned.version, place)
         raise self._busy()
 
-    def _has_moved(self, start: Place, end: Place) -> bool:
+    def _has_moved(self, start: Position, end: Place) -> bool:
         """Whether a mirror has something to do: rows, DDL, or a copy that is due."""
         active = [m for m in self.mirrored() if m.mirror.status is not Status.ERROR]
-        if any(m.stands_at(self.key) is None for m in active) or start.origin != end.origin:
+        if any(m.stands_at(self.key) is None for m in active) or start.table_id != end.origin:
             return True
-        tables = [m.captured for m in active]
-        assert isinstance(start, SnapshotPosition)
-        assert isinstance(end, SnapshotPosition)
+        tables, begin = [m.captured for m in active], place_of(start)
         with self.pool.take() as connection, transaction(connection, read_only=True) as cursor:
-            return bool(self._gaps(cursor, tables)) or has_changes(cursor, self.names, tables, start, end)
+            if self._gaps(cursor, tables):
+                return True
+            if isinstance(begin, SnapshotPosition) and isinstance(end, SnapshotPosition):
+                return has_changes(cursor, self.names, tables, begin, end)
+        return self._has_log(start, end, tables)
+
+    def _has_log(self, start: Position, end: Place, tables: Sequence[Captured]) -> bool:
+        """Whether the log has a change of these tables, or is so long that the database should forget some of it."""
+        begin = place_of(start)
+        if not isinstance(begin, LsnPosition) or not isinstance(end, LsnPosition) or end.lsn - begin.lsn > _LOG_BYTES:
+            return True
+        try:
+            with self._lock:
+                return not self._batch(start, numbered(start.version + 1, end), tables).is_empty
+        except (SourceHistoryLost, SourceReplaced):
+            return True  # the mirrors will be copied at a new position
 
     def gaps(self) -> dict[int, Resync]:
         """The tables that were altered, or whose capture was, so that their changes cannot be followed."""
@@ -145,11 +190,22 @@ class CapturedDatabase:
 
     def _gaps(self, cursor: psycopg.Cursor[Any], tables: Sequence[Captured]) -> dict[int, Resync]:
         """Looked for only if something is not as it was when nothing was found."""
-        sign = signature(cursor, self.names, tables)
-        found = {} if sign == self._sound else gaps(cursor, look(cursor), self.names, tables)
+        mode = self.state().mode
+        sign = (mode, signature(cursor, self.names, tables))
+        found = {} if sign == self._sound else gaps(cursor, look(cursor), self.names, tables, mode)
         if not found:
             self._sound = sign
         return found
+
+    def obstacle(self) -> str | None:
+        """Why the captured tables cannot be captured from the log; None if they can."""
+        tables = [mine.captured for mine in self.mirrored()]
+        with self.pool.take() as connection, transaction(connection, read_only=True) as cursor:
+            server = look(cursor)
+            if server.free_slots < 1:
+                return "all replication slots of the server are in use"
+            found = [f"{t.table.full_name}: {why}" for t in tables for why in obstacles(server, t)]
+        return found[0] if found else None
 
     @contextmanager
     def copying(self, tables: Sequence[Captured]) -> Iterator[Position]:
@@ -164,12 +220,20 @@ class CapturedDatabase:
         for _ in range(_ATTEMPTS):
             seen = self._catalog.database(self.name)
             with ExitStack() as attempt:
-                point = attempt.enter_context(self.capture.copy_point(tables))
+                mode = CaptureState.from_json(seen.capture).mode
+                point = attempt.enter_context(self._point(mode, tables))
                 pinned = self._catalog.pin_position(seen, point.position.to_json())
                 if pinned is not None:
                     held.enter_context(attempt.pop_all())
                     return numbered(pinned.version, point.position), point
         raise self._busy()
+
+    def _point(self, mode: Mode, tables: Sequence[Captured]) -> AbstractContextManager[CopyPoint]:
+        """A log that is not kept yet, or not any more, is kept from this point on."""
+        slot = self.log.slot_state() if mode is Mode.WAL else None
+        if mode is Mode.WAL and (slot is None or slot.is_lost):
+            return self.log.create_slot(tables)
+        return self.ways[mode].copy_point(tables)
 
     def _let_go(self, position: Position) -> None:
         clear(self._held.pop(position).folder)
@@ -192,18 +256,42 @@ class CapturedDatabase:
         with self._lock:
             return self._batch(start, end).resyncs
 
-    def _batch(self, start: Position, end: Position) -> Batch:
+    def _batch(self, start: Position, end: Position, tables: Sequence[Captured] | None = None) -> Batch:
+        """What happened to these tables, or to all that stand at the first position; kept until it is landed."""
         key = (start.fingerprint, end.fingerprint)
         if key not in self._batches:
-            tables = [m.captured for m in self.mirrored() if m.stands_at(self.key) == start]
-            self._batches[key] = self._read(start, end, tables)
+            standing = [m.captured for m in self.mirrored() if m.stands_at(self.key) == start]
+            self._batches[key] = self._read(start, end, standing if tables is None else tables)
             while len(self._batches) > _KEPT_BATCHES:
                 clear(self._batches.popitem(last=False)[1].folder)
         return self._batches[key]
 
     def _read(self, start: Position, end: Position, tables: Sequence[Captured]) -> Batch:
-        events = self.capture.read(place_of(start), place_of(end), tables) if start != end else iter(())
-        return gather(events, tables, self._folder())
+        events = self._events(start, place_of(end), end.version, tables) if start != end else iter(())
+        try:
+            batch = gather(events, tables, self._folder())
+        except _ALSO_BY_TRIGGERS:
+            raise
+        except FreshlakeError:
+            self.failures += mode_of(place_of(end)) is Mode.WAL
+            raise
+        self.failures = 0
+        return batch
+
+    def _events(self, start: Position, end: Place, upto: int | None, tables: Sequence[Captured]) -> Iterator[Event]:
+        """What leads from one position to another, by way of the hand-overs between their numbers."""
+        place = place_of(start)
+        for crossing in self.state().between(start.version, upto):
+            yield from self._ways_of(place, crossing.before).read(place, crossing.before, tables)
+            place = crossing.after
+        yield from self._ways_of(place, end).read(place, end, tables)
+
+    def _ways_of(self, start: Place, end: Place) -> Capture:
+        if mode_of(start) is mode_of(end):
+            return self.ways[mode_of(start)]
+        if mode_of(start) is Mode.WAL:
+            raise SourceHistoryLost(f"the log of source {self.name} is not captured any more", hint="copy it anew")
+        raise CaptureBusy(f"source {self.name} has gone back to triggers in this moment", hint="try again")
 
     def _folder(self) -> Path:
         return self._staging / uuid4().hex
@@ -226,23 +314,27 @@ class CapturedDatabase:
 
     def since(self, captured: Captured, at: Position) -> tuple[Spooled, TableChange]:
         """All rows of a table as they are now, and what has happened to it since a position."""
-        with self.capture.copy_point([captured]) as point:
+        with self.ways[self.state().mode].copy_point([captured]) as point:
             if at.table_id != point.position.origin:
                 raise SourceHistoryLost(f"source {self.name} has another history than at position {at.version}")
             rows = TableCopy(self.pool, captured, point.snapshot, self._folder(), self._limits).rows(self._spark)
-            events = self.capture.read(place_of(at), point.position, [captured])
+            events = self._events(at, point.position, None, [captured])
             return rows, gather(events, [captured], self._folder()).changes[captured.oid]
 
     # Forgetting ------------------------------------------------------------------------------------------------------
 
     def release(self) -> None:
         """Let the database forget what every mirror has landed."""
-        standing = [m.stands_at(self.key) for m in self.mirrored()]
-        reached = [position for position in standing if position is not None]
-        slowest = min(reached, key=lambda position: position.version, default=None)
+        slowest = min(self.standing(), key=lambda position: position.version, default=None)
         if slowest is not None and slowest != self._released:
-            self.capture.confirm(place_of(slowest))
+            place = place_of(slowest)
+            self.ways[mode_of(place)].confirm(place)
             self._released = slowest
+
+    def standing(self) -> list[Position]:
+        """How far each mirror has come that can go on from there."""
+        found = (mine.stands_at(self.key) for mine in self.mirrored())
+        return [position for position in found if position is not None]
 
     def close(self) -> None:
         self.forget()

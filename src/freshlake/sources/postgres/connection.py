@@ -6,7 +6,7 @@ Every transaction sets what it depends on, and nothing is kept in a session, so 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +56,10 @@ _SAFE = {
     "idle_in_transaction_session_timeout": "0",
 }
 
+# Shorter than `deadlock_timeout` usually is: then nobody is stopped because of us.
+_KEEP_TRY_MS = 500
+_KEEP_TRIES = 60
+
 
 def connect(reference: ConnectionReference, *, replication: bool = False) -> psycopg.Connection[Any]:
     """A new connection without a transaction; `replication` opens one that may create slots."""
@@ -92,15 +96,34 @@ def transaction(
         begin.append(f"SET TRANSACTION SNAPSHOT '{_snapshot(snapshot)}'")
     # none of these takes the snapshot yet
     begin += [f"SET LOCAL {name} TO {setting(value)}" for name, value in settings.items()]
-    begin += [f"LOCK TABLE {name} IN ACCESS SHARE MODE" for name in keep]
     with translated(), connection.cursor() as cursor:
         try:
             cursor.execute("; ".join(begin).encode())
+            _keep(cursor, list(keep), lock_seconds)
             yield cursor
         except BaseException:
             _roll_back(connection)
             raise
         cursor.execute("COMMIT")
+
+
+def _keep(cursor: psycopg.Cursor[Any], tables: Sequence[str], lock_seconds: float) -> None:
+    """Get the locks of all tables at once, in short tries: who waits with one of them in hand makes others wait too."""
+    import psycopg
+
+    if not tables:
+        return
+    tries = f"SAVEPOINT fl_keep; SET LOCAL lock_timeout TO {_KEEP_TRY_MS}; LOCK TABLE {', '.join(tables)} IN ACCESS"
+    for last in range(_KEEP_TRIES - 1, -1, -1):
+        try:
+            cursor.execute(f"{tries} SHARE MODE".encode())
+            break
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
+            if not last:
+                raise
+            cursor.execute("ROLLBACK TO SAVEPOINT fl_keep; RELEASE SAVEPOINT fl_keep")
+    # neither of these takes the snapshot
+    cursor.execute(f"RELEASE SAVEPOINT fl_keep; SET LOCAL lock_timeout TO {round(lock_seconds * 1000)}".encode())
 
 
 def is_idle(connection: psycopg.Connection[Any], *, ask: bool = False) -> bool:

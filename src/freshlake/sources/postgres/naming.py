@@ -47,7 +47,12 @@ class Names:
 
     def slot(self, database_oid: int) -> str:
         """The replication slot; slots of all databases of a server share one space of names."""
-        return f"freshlake_slot_{self.project}_{database_oid}"
+        return f"{self.slots}{database_oid}"
+
+    @property
+    def slots(self) -> str:
+        """What the names of replication slots begin with; the number of their database follows."""
+        return f"freshlake_slot_{self.project}_"
 
     @property
     def publication(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from freshlake.sources.postgres.capture import Mode
 from freshlake.sources.postgres.compare import Reason, compare
 from freshlake.sources.postgres.describe import describe_oids
 from freshlake.sources.postgres.events import Resync
@@ -13,6 +14,8 @@ from freshlake.sources.postgres.position import SnapshotPosition
 from freshlake.sources.postgres.server import Server
 from freshlake.sources.postgres.tables import Captured
 from freshlake.sources.postgres.trigger.presence import missing
+from freshlake.sources.postgres.wal.publication import missing as unpublished
+from freshlake.sources.postgres.wal.slot import judge, state
 
 if TYPE_CHECKING:
     import psycopg
@@ -38,6 +41,13 @@ SELECT md5(string_agg(fact, ';' ORDER BY fact)) FROM (
     UNION ALL
     SELECT concat_ws(',', 'p', p.polrelid, p.oid, p.xmin) FROM pg_policy p JOIN family f ON f.oid = p.polrelid
     UNION ALL
+    SELECT concat_ws(',', 'm', r.prrelid, r.oid, p.xmin)
+    FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid WHERE p.pubname = %(publication)s
+    UNION ALL
+    SELECT concat_ws(',', 's', s.slot_name, s.wal_status = 'lost') FROM pg_replication_slots s
+    JOIN pg_database d ON d.datname = s.database AND d.datname = current_database()
+    WHERE s.slot_name = %(slots)s || d.oid
+    UNION ALL
     SELECT concat_ws(',', 'b', b.name, to_regclass(b.name)::oid) FROM unnest(%(buffers)s::text[]) AS b (name)
 ) facts
 """
@@ -46,14 +56,22 @@ SELECT md5(string_agg(fact, ';' ORDER BY fact)) FROM (
 def signature(cursor: psycopg.Cursor[Any], names: Names, tables: Sequence[Captured]) -> str:
     """A text that changes with everything that `gaps` depends on."""
     oids = [table.oid for table in tables]
-    found = cursor.execute(_SIGNATURE, {"oids": oids, "buffers": [names.buffer(oid) for oid in oids]}).fetchone()
+    facts = {
+        "oids": oids,
+        "buffers": [names.buffer(oid) for oid in oids],
+        "publication": names.publication,
+        "slots": names.slots,
+    }
+    found = cursor.execute(_SIGNATURE, facts).fetchone()
     return str(found[0]) if found else ""
 
 
-def gaps(cursor: psycopg.Cursor[Any], server: Server, names: Names, tables: Sequence[Captured]) -> dict[int, Resync]:
+def gaps(
+    cursor: psycopg.Cursor[Any], server: Server, names: Names, tables: Sequence[Captured], mode: Mode
+) -> dict[int, Resync]:
     """The tables whose changes cannot be followed any more, by their numbers."""
     now = describe_oids(cursor, server, [table.oid for table in tables])
-    found = missing(cursor, names, tables)
+    found = missing(cursor, names, tables) if mode is Mode.TRIGGER else _unlogged(cursor, server, names, tables)
     for captured in tables:
         difference = compare(captured, now.get(captured.oid))
         if difference.reason is not None:
@@ -62,6 +80,16 @@ def gaps(cursor: psycopg.Cursor[Any], server: Server, names: Names, tables: Sequ
             # who names a table means the one that has the name
             found[captured.oid] = Resync(captured, Reason.TABLE_DROPPED, f"is called {difference.renamed_to} now")
     return found
+
+
+def _unlogged(
+    cursor: psycopg.Cursor[Any], server: Server, names: Names, tables: Sequence[Captured]
+) -> dict[int, Resync]:
+    """The tables that are not published, or all if the log is not kept."""
+    slot = state(cursor, names.slot(server.database_oid))
+    if slot is None or slot.is_lost:
+        return {t.oid: Resync(t, Reason.CAPTURE_MISSING, judge(slot).detail) for t in tables}
+    return unpublished(cursor, names, tables)
 
 
 def has_changes(

@@ -132,12 +132,14 @@ def uninstall(
         if not _has_schema(cursor, names):
             return
         ours = [names.schema, f"^cdc_{names.project}_{which}_"]
+        buffers = [b for (b,) in cursor.execute(_BUFFERS, [names.schema, f"^changes_{names.project}_{which}$"])]
         places = [place for (place,) in cursor.execute(_TRIGGERED, ours)]
-        acquire(cursor, dict.fromkeys(places, Lock.EVERYTHING), lock_seconds)
+        # the buffers too: a writer that has one and waits for a table must not meet us waiting for the buffer
+        acquire(cursor, dict.fromkeys([*places, *buffers], Lock.EVERYTHING), lock_seconds)
         for (function,) in cursor.execute(_FUNCTIONS, ours).fetchall():
             # the triggers go with their function, also those of a table that was renamed or belongs to others
             cursor.execute(f"DROP FUNCTION {function} () CASCADE".encode())
-        for (buffer,) in cursor.execute(_BUFFERS, [names.schema, f"^changes_{names.project}_{which}$"]).fetchall():
+        for buffer in buffers:
             cursor.execute(f"DROP TABLE {buffer}".encode())
         if oids is None:
             _drop_schema(cursor, names)

@@ -34,21 +34,41 @@ _PLACES = """
 SELECT c.oid::bigint, quote_ident(n.nspname) || '.' || quote_ident(c.relname)
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = ANY (%s::oid[])
 """
+_TREE = """
+SELECT DISTINCT f.oid::bigint FROM unnest(%s::oid[]) AS w (oid) CROSS JOIN LATERAL (
+    SELECT t.relid::oid FROM pg_partition_tree(w.oid) t UNION SELECT w.oid) f (oid)
+"""
 
 
 def obstacles(server: Server, captured: Captured) -> list[str]:
     """Why a table cannot be captured from the log; empty if it can."""
-    found = []
+    found = _obstacles(server)
     table = captured.table
-    if server.wal_level != "logical":
-        found.append(f"the server's wal_level is {server.wal_level}, not logical")
-    if not server.may_replicate:
-        found.append(f"user {server.user} lacks the attribute REPLICATION")
     if not table.key and not is_full(table):
         found.append("it has no primary key, and its replica identity is not FULL")
     if server.major < 18 and any(column.generated for column in captured.columns):
         found.append(f"generated columns are not sent by PostgreSQL {server.major}")
     return found
+
+
+def _obstacles(server: Server) -> list[str]:
+    found = []
+    if server.wal_level != "logical":
+        found.append(f"the server's wal_level is {server.wal_level}, not logical")
+    if not server.may_replicate:
+        found.append(f"user {server.user} lacks the attribute REPLICATION")
+    return found
+
+
+def check_log(server: Server) -> None:
+    """Raise CaptureUnsupported if nothing in a database can be captured from its log."""
+    why = _obstacles(server)
+    if why:
+        raise CaptureUnsupported(
+            f"database {server.database} cannot be captured from its log",
+            detail="; ".join(why),
+            hint="set wal_level = logical and grant REPLICATION, or capture it by triggers",
+        )
 
 
 def is_full(table: Table) -> bool:
@@ -148,18 +168,44 @@ def _add(cursor: psycopg.Cursor[Any], server: Server, names: Names, tables: Sequ
             cursor.execute(f"ALTER PUBLICATION {names.publication} ADD TABLE {place}".encode())
 
 
-def unpublish(connection: psycopg.Connection[Any], names: Names, *, lock_seconds: float = LOCK_SECONDS) -> None:
-    """Remove the publication and give tables their replica identity back; what is gone is no error."""
+def unpublish(
+    connection: psycopg.Connection[Any],
+    names: Names,
+    oids: Iterable[int] | None = None,
+    *,
+    lock_seconds: float = LOCK_SECONDS,
+) -> None:
+    """Remove some tables or the whole publication, and give the tables their replica identity back.
+
+    What is gone is no error.
+    """
     with transaction(connection) as cursor:
         if cursor.execute("SELECT FROM pg_publication WHERE pubname = %s", [names.publication]).fetchone() is None:
             return
-        identities = _noted(cursor, names)
-        places = dict(cursor.execute(_PLACES, [[int(oid) for oid in identities]]).fetchall())
+        noted = _noted(cursor, names)
+        given_back = noted if oids is None else {o: noted[o] for o in _family(cursor, oids) if o in noted}
+        places = dict(cursor.execute(_PLACES, [[int(oid) for oid in given_back]]).fetchall())
         acquire(cursor, dict.fromkeys(places.values(), Lock.EVERYTHING), lock_seconds)
-        cursor.execute(f"DROP PUBLICATION {names.publication}".encode())
-        for oid, clause in identities.items():
+        if oids is None:
+            cursor.execute(f"DROP PUBLICATION {names.publication}".encode())
+        else:
+            _drop_tables(cursor, names, oids, {o: c for o, c in noted.items() if o not in given_back})
+        for oid, clause in given_back.items():
             if int(oid) in places:
                 cursor.execute(f"ALTER TABLE {places[int(oid)]} REPLICA IDENTITY {clause}".encode())
+
+
+def _family(cursor: psycopg.Cursor[Any], oids: Iterable[int]) -> list[str]:
+    """The numbers of tables and of their partitions."""
+    return [str(oid) for (oid,) in cursor.execute(_TREE, [list(oids)])]
+
+
+def _drop_tables(cursor: psycopg.Cursor[Any], names: Names, oids: Iterable[int], identities: dict[str, str]) -> None:
+    members = dict(cursor.execute(_MEMBERS, [names.publication]).fetchall())
+    places = dict(cursor.execute(_PLACES, [[oid for oid in oids if oid in members]]).fetchall())
+    for place in places.values():
+        cursor.execute(f"ALTER PUBLICATION {names.publication} DROP TABLE {place}".encode())
+    cursor.execute(f"COMMENT ON PUBLICATION {names.publication} IS {literal(json.dumps(identities))}".encode())
 
 
 def missing(cursor: psycopg.Cursor[Any], names: Names, tables: Iterable[Captured]) -> dict[int, Resync]:

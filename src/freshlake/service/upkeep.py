@@ -1,0 +1,41 @@
+"""What is done for source databases now and then, beside refreshes: removals, and transitions of capture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from threading import Thread
+
+from freshlake.service.captures import Captures
+from freshlake.service.transitions import Transitions
+
+_NEVER = datetime.min.replace(tzinfo=UTC)
+_INTERVAL = timedelta(minutes=1)
+_CLOSING_SECONDS = 5.0
+
+
+@dataclass
+class Upkeep:
+    captures: Captures
+    transitions: Transitions
+    _last: datetime = _NEVER
+    _thread: Thread | None = None
+
+    def tick(self, now: datetime) -> None:
+        """Once a minute, in a thread of its own: a database may take its time to not answer."""
+        if now < self._last + _INTERVAL or (self._thread is not None and self._thread.is_alive()):
+            return
+        self._last = now
+        if self.captures.engine.catalog.removals() or self.captures.engine.catalog.databases():
+            self._thread = Thread(target=self.run, args=(now,), name="freshlake-upkeep", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Wait a moment for what is under way; a database that does not answer is not waited for."""
+        if self._thread is not None:
+            self._thread.join(_CLOSING_SECONDS)
+
+    def run(self, now: datetime) -> None:
+        """All of it, at once."""
+        self.captures.retry_removals()
+        self.transitions.consider(now)
