@@ -414,6 +414,19 @@ class Unsupported(UserError):
 # Sources
 
 
+class DeliveryUnsupported(UserError):
+    """A stream table cannot be kept in a PostgreSQL table as it is: message names the column, hint the rewrite."""
+
+    code = "delivery-unsupported"
+
+
+class DeliveryConflict(StorageError):
+    """A delivered table was changed by somebody else."""
+
+    code = "delivery-conflict"
+    default_hint = "let only Freshlake write to the table; it is copied anew"
+
+
 class SourceDropped(SourceError):
     """A source table no longer exists."""
 

@@ -10,6 +10,7 @@ from freshlake.catalog.alerts import AlertLog
 from freshlake.catalog.audits import Audits
 from freshlake.catalog.commits import Commits
 from freshlake.catalog.daemons import Daemons
+from freshlake.catalog.deliveries import Deliveries
 from freshlake.catalog.dependencies import Dependencies
 from freshlake.catalog.folds import Folds
 from freshlake.catalog.groups import Groups
@@ -43,6 +44,7 @@ class Catalog(
     Reading,
     AlertLog,
     Audits,
+    Deliveries,
     SourceDatabases,
 ):
     """One lake's catalog; all errors are Freshlake errors."""

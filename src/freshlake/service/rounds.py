@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from freshlake.catalog.enums import Action, RefreshMode, Status
@@ -47,6 +47,8 @@ class Rounds:
     names: Names
     announcer: Announcer
     landing: Landing
+    published: Callable[[StreamTable], None]
+    """Told of every table whose new rows readers see."""
     _known: Grouping | None = None
 
     # What a person asks for ------------------------------------------------------------------------------------------
@@ -275,6 +277,7 @@ class Rounds:
         if result.action is Action.REINITIALIZE or not before[after.id].is_populated:
             self.names.show(after)
         folded = self.fold(after) if folds else None
+        self.published(after)
         return replace(result, fold=folded) if folded else result
 
     def skipped(self, table: StreamTable, reason: str, detail: str | None = None) -> RefreshResult:
