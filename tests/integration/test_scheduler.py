@@ -184,6 +184,21 @@ def test_scheduling_can_be_switched_off(fl: freshlake.Freshlake, clock: ManualCl
     assert refreshed(fl, ticked(fl)) == {"big", "total", "rare"}
 
 
+def test_a_scheduler_that_starts_looks_up_no_names_before_it_compiles_a_query(
+    fl: freshlake.Freshlake, clock: ManualClock
+) -> None:
+    with freshlake.connect(fl.path, settings=SETTINGS, clock=clock) as again:
+        clock.advance(11)
+        assert refreshed(again, ticked(again)) == {"big", "total"}
+        assert again._names._known == {}, "nothing had changed"
+        fl.sql("INSERT INTO orders VALUES (6, 'north', 60)")
+        clock.advance(11)
+        ticked(again)
+        assert str(last(again, "total").action) == "DIFFERENTIAL"
+        assert {name.name for name in again._names._known} == {"orders", "big"}
+        assert {t.name for t in again.spark.catalog.listTables()} == {"orders", "other", "big", "total", "rare"}
+
+
 @pytest.mark.parametrize("parallel", ["off", "on"])
 def test_it_runs_by_itself(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, parallel: str) -> None:
     settings = {**SETTINGS, "scheduler_interval_ms": 100, "parallel_refresh_mode": parallel}
