@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 import freshlake
+from freshlake.catalog import retention
 from freshlake.clock import ManualClock
 from freshlake.errors import SystemFailure
 from freshlake.schedule.state import Tick
@@ -182,6 +183,25 @@ def test_scheduling_can_be_switched_off(fl: freshlake.Freshlake, clock: ManualCl
     (fl.path / "freshlake.toml").unlink()
     fl.reload_settings()
     assert refreshed(fl, ticked(fl)) == {"big", "total", "rare"}
+
+
+def test_the_history_is_pruned_once_an_hour_and_as_long_as_more_is_left(
+    fl: freshlake.Freshlake, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left, limits = [retention.PORTION, 7], []
+
+    def prune(self: Any, before: datetime) -> int:
+        limits.append(clock.now() - before)
+        return left.pop(0) if left else 0
+
+    monkeypatch.setattr(retention.Retention, "prune_history", prune)
+    clock.advance(3_601)
+    for _ in range(4):
+        ticked(fl)
+    assert limits == [timedelta(days=90)] * 2
+    clock.advance(3_601)
+    ticked(fl)
+    assert len(limits) == 3
 
 
 def test_a_scheduler_that_starts_looks_up_no_names_before_it_compiles_a_query(
