@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -178,6 +179,27 @@ def test_dependencies_are_replaced_as_a_whole(catalog: Catalog) -> None:
     catalog.replace_dependencies(table.id, [edge])
     assert catalog.dependencies(table.id) == (edge,)
     assert catalog.all_dependencies() == {table.id: (edge,)}
+
+
+def test_dependencies_that_were_taken_back_are_not_remembered(catalog: Catalog) -> None:
+    """The number of a change that was taken back is given to the next one."""
+    table = added(catalog)
+    catalog.replace_dependencies(table.id, reads("orders"))
+    with suppress(RuntimeError), catalog.transaction():
+        catalog.replace_dependencies(table.id, reads("customers"))
+        assert [edge.source_name for edge in catalog.dependencies(table.id)] == ["customers"]
+        raise RuntimeError
+    catalog.replace_dependencies(table.id, reads("products"))
+    assert [edge.source_name for edge in catalog.dependencies(table.id)] == ["products"]
+
+
+def test_dependencies_that_another_process_changed_are_seen(catalog: Catalog, tmp_path: Path, catalog_url: str) -> None:
+    table = added(catalog)
+    catalog.replace_dependencies(table.id, reads("orders"))
+    assert len(catalog.dependencies(table.id)) == 1
+    with closing(Catalog.open(tmp_path, url=catalog_url)) as other:
+        other.replace_dependencies(table.id, reads("orders", "customers"))
+    assert len(catalog.dependencies(table.id)) == 2
 
 
 def test_the_whole_graph_is_read_at_once_with_tables_that_read_nothing(catalog: Catalog) -> None:

@@ -98,6 +98,8 @@ class Commits(Database):
         lease is checked instead.
         """
         now = self._clock.now()
+        # the moment at which positions were seen again has a column of its own
+        moved = {} if _same_positions(seen.frontier, frontier) else {"frontier": frontier}
         with self._write() as connection:
             if _is_left(connection, seen, epoch, now) or not _is_as_seen(connection, seen):
                 return None
@@ -105,7 +107,7 @@ class Commits(Database):
                 update(stream_tables)
                 .where(stream_tables.c.id == seen.id)
                 .values(
-                    frontier=frontier,
+                    **moved,
                     data_timestamp=data_timestamp,
                     last_refresh_at=now,
                     consecutive_errors=0,
@@ -223,6 +225,10 @@ def _moved(before: StreamTable, commit: Commit, now: datetime) -> dict[str, Any]
 
 def _published(generation: int, version: int, publish: bool) -> dict[str, int]:
     return {"published_generation": generation, "published_version": version} if publish else {}
+
+
+def _same_positions(before: Json | None, after: Json) -> bool:
+    return before is not None and {**before, "data_timestamp": None} == {**after, "data_timestamp": None}
 
 
 def _same_roots(before: Json | None, after: Json) -> bool:

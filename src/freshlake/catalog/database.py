@@ -38,6 +38,11 @@ class Database:
         with self._write():
             yield
 
+    @property
+    def in_transaction(self) -> bool:
+        """Whether this thread has a write transaction open."""
+        return getattr(self._thread, "connection", None) is not None
+
     def close(self) -> None:
         """Close all connections; the catalog can be used again and opens new ones."""
         self._engine.dispose()

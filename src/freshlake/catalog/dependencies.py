@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
+from typing import Any
 
 from sqlalchemy import Connection, Select, delete, insert, select
 
 from freshlake.catalog.database import Database
 from freshlake.catalog.enums import SourceType
-from freshlake.catalog.graph_version import graph_changed
+from freshlake.catalog.graph_version import graph_changed, graph_version
 from freshlake.catalog.names import TableName
 from freshlake.catalog.records import Consumer, Dependency, Json, StreamTable, TrackedSource
 from freshlake.catalog.records import stream_table_key as key_of
@@ -25,11 +26,23 @@ _OF_DEPENDENCY = [column for column in dependencies.c if column.name != "stream_
 class Dependencies(Database):
     """Edges of the graph; sources without readers are forgotten."""
 
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._edges: dict[int, tuple[int, tuple[Dependency, ...]]] = {}
+
     def dependencies(self, stream_table_id: int) -> tuple[Dependency, ...]:
-        """What a stream table reads, by source key."""
+        """What a stream table reads, by source key; read again only when the graph has changed."""
         query = select(*_OF_DEPENDENCY).where(dependencies.c.stream_table_id == stream_table_id)
         with self._read() as connection:
-            return fetch(connection, query.order_by(dependencies.c.source_key), Dependency)
+            version = graph_version(connection)
+            known = self._edges.get(stream_table_id)
+            if known is not None and known[0] == version:
+                return known[1]
+            found = fetch(connection, query.order_by(dependencies.c.source_key), Dependency)
+        # what an open transaction sees may be taken back, and its number given to another change
+        if not self.in_transaction:
+            self._edges[stream_table_id] = (version, found)
+        return found
 
     def all_dependencies(self) -> Mapping[int, tuple[Dependency, ...]]:
         """What every stream table reads, by its id; also tables that read nothing."""

@@ -130,7 +130,7 @@ def new_refresh_id() -> str:
 def add_row(connection: Connection, **values: Any) -> Refresh:
     """Add a row; columns that are not given are empty."""
     full: dict[str, Any] = dict.fromkeys(_OF_REFRESH.keys()) | _NO_ROWS | values
-    connection.execute(insert(refresh_history).values(**full))
+    connection.execute(insert(refresh_history), full)
     return Refresh(**full)
 
 
