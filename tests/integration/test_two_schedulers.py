@@ -216,5 +216,26 @@ def test_what_the_other_scheduler_has_done_meanwhile_is_not_done_again(two: Two,
     assert len(set(seen(fl))) == 1
 
 
+def test_a_group_waits_while_what_it_reads_has_no_moment_in_common(two: Two) -> None:
+    """named was rebuilt, so none of its earlier states can be read, and shouted stands at one of them."""
+    fl, other = two
+    fl.create_stream_table("shouted", "SELECT id, name || '!' AS name FROM orders", schedule="1h")
+    fl.create_stream_table("calm", "SELECT count(id) AS n FROM named", schedule="1h")
+    fl.create_stream_table("loud", "SELECT count(id) AS n FROM shouted", schedule="1h")
+    fl.create_refresh_group("voices", ("calm", "loud"))
+    before, count = voices(fl), order(other)
+    other.alter_stream_table("named", query="SELECT id, lower(name) AS name FROM orders")
+    outcome = run(fl, moment(fl), "calm", "loud")
+    assert {type(error) for error in outcome.failed.values()} == {RefreshInProgress}
+    assert voices(fl) == before, "committed, not published"
+    run(other, moment(other), "shouted")
+    assert run(fl, moment(fl), "calm", "loud").published
+    assert voices(fl) == (count, count)
+
+
+def voices(fl: freshlake.Freshlake) -> tuple[int, ...]:
+    return tuple(fl.table(name).first()["n"] for name in ("calm", "loud"))  # type: ignore[index]
+
+
 def test_the_tables_are_right(two: Two) -> None:
     assert all(two[0].verify(name).equal for name in ("named", *GROUP))

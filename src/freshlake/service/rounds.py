@@ -220,15 +220,13 @@ class Rounds:
             return self._refresh(tables, moment, modes, terms)
         moment = replace(moment, pins=self.pinning.pins(tables, moment.pins))
         outcome = self._refresh(tables, moment, modes, replace(terms, publish=False))
-        # a write does not wait for what others have not brought along
-        if outcome.published and terms.counts and (torn := self.pinning.torn(tables, outcome.results)):
-            names = ", ".join(table.full_name.short for table in tables)
-            _log.info("%s are not of one moment, and are published when they are: %s", names, torn)
-            outcome.published = False
         if not outcome.published:
             return outcome
-        self.engine.reached("publish")
         try:
+            # a write does not wait for what others have not brought along
+            if terms.counts and (torn := self.pinning.torn(tables, outcome.results)):
+                raise _not_of_one_moment(tables, torn)
+            self.engine.reached("publish")
             self.engine.catalog.publish(terms.leases[table.id] for table in tables)
         except FreshlakeError as error:
             return _none_published(tables, moment, error, outcome.results)
@@ -303,6 +301,15 @@ def _is_brought(table: StreamTable, *, asked: bool) -> bool:
         return table.shown_status not in STOPPED
     is_loaded = table.is_populated or table.refresh_mode is not RefreshMode.IMMEDIATE
     return is_loaded and table.shown_status not in RESTING
+
+
+def _not_of_one_moment(tables: Sequence[StreamTable], torn: str) -> RefreshInProgress:
+    names = ", ".join(table.full_name.short for table in tables)
+    return RefreshInProgress(
+        f"what {names} read was refreshed by others meanwhile, so they do not show one moment yet",
+        detail=torn,
+        hint="refresh again; a scheduler does so by itself",
+    )
 
 
 def _none_published(
