@@ -30,8 +30,10 @@ SCHEMAS = {
     "returns": pa.schema([("order_id", pa.int64()), ("reason", pa.string())]),
 }
 _REASONS = ("broken", "late", None)
-_DELETED = {"orders": 97, "customers": 7, "products": 7, "returns": 97}
+_DELETED = {"orders": 397, "customers": 7, "products": 7, "returns": 97}
 """One row of so many goes with a delete: in the long run as many as inserts bring, so that the load stays the same."""
+_UPDATED = {"orders": 211, "customers": 53, "products": 53, "returns": 53}
+"""One row of so many is changed by an update."""
 
 
 class Writer(threading.Thread):
@@ -40,7 +42,7 @@ class Writer(threading.Thread):
     def __init__(self, paths: dict[str, Path], seed: int, pause: float) -> None:
         super().__init__(daemon=True, name="soak-writer")
         self.paths, self.chance, self.pause = paths, random.Random(seed), pause
-        self.stop, self.written, self.next_id = threading.Event(), 0, 1_000
+        self.stop, self.written, self.next_id = threading.Event(), 0, 4_000
         self.conflicts = 0
 
     def run(self) -> None:
@@ -60,20 +62,19 @@ class Writer(threading.Thread):
         elif kind == "update":
             self._update(source, table)
         else:
-            key = "order_id" if source == "returns" else "id"
             share = _DELETED[source]
-            DeltaTable(table).delete(f"{key} % {share} = {self.chance.randrange(share)}")
+            DeltaTable(table).delete(f"{_key(source)} % {share} = {self.chance.randrange(share)}")
 
     def _update(self, source: str, table: str) -> None:
-        which = self.chance.randrange(53)
+        share, key = _UPDATED[source], _key(source)
+        which = self.chance.randrange(share)
         changes = {
-            "orders": ({"amount": "amount + 7", "region": f"'{self.chance.choice(REGIONS)}'"}, f"id % 53 = {which}"),
-            "customers": ({"name": f"'n{which}'"}, f"id % 53 = {which}"),
-            "products": ({"label": f"'l{which}'"}, f"id % 53 = {which}"),
-            "returns": ({"reason": "NULL"}, f"order_id % 53 = {which}"),
+            "orders": {"amount": "amount + 7", "region": f"'{self.chance.choice(REGIONS)}'"},
+            "customers": {"name": f"'n{which}'"},
+            "products": {"label": f"'l{which}'"},
+            "returns": {"reason": "NULL"},
         }
-        values, where = changes[source]
-        DeltaTable(table).update(updates=values, predicate=where)
+        DeltaTable(table).update(updates=changes[source], predicate=f"{key} % {share} = {which}")
 
     def _ids(self, count: int) -> range:
         self.next_id += count
@@ -112,6 +113,10 @@ class Customer:
                 self.wrong.append(f"label {label} was written and is not in labels")
 
 
+def _key(source: str) -> str:
+    return "order_id" if source == "returns" else "id"
+
+
 def rows(source: str, ids: range, chance: random.Random) -> pa.Table:
     """New rows of a source; keys of others are drawn from those that are likely to exist."""
     drawn = {
@@ -127,4 +132,4 @@ def rows(source: str, ids: range, chance: random.Random) -> pa.Table:
 
 
 def first_rows(source: str, chance: random.Random) -> pa.Table:
-    return rows(source, range({"orders": 1_000, "customers": 60, "products": 30, "returns": 100}[source]), chance)
+    return rows(source, range({"orders": 4_000, "customers": 60, "products": 30, "returns": 400}[source]), chance)
