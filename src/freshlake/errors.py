@@ -675,4 +675,7 @@ class InvariantViolated(InternalError):
     """A refresh would have broken an invariant and was stopped before it committed."""
 
     code = "invariant-violated"
-    default_hint = "refresh with mode FULL to continue, and please report this with the output of `freshlake explain`"
+    default_hint = (
+        "audit the stream table, which puts its stored rows right: fl.audit(name); "
+        "and please report this with the output of `freshlake explain`"
+    )

@@ -122,11 +122,12 @@ class Freshlake(GroupCalls, SourceCalls, AlertCalls):
         self._report = Report(self._tables)
         self._health = Health(engine)
         engine.catalog.fail_interrupted()
-        self._names.ensure(None)
+        self._names.begin()
 
     @property
     def spark(self) -> SparkSession:
         """A session for the user; Freshlake works in sessions of its own."""
+        self._names.show_all()
         return self._engine.spark
 
     @property

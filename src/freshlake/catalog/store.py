@@ -22,6 +22,7 @@ from freshlake.catalog.owner import Owner
 from freshlake.catalog.points import Points
 from freshlake.catalog.reading import Reading
 from freshlake.catalog.registry import Registry
+from freshlake.catalog.retention import Retention
 from freshlake.catalog.source_databases import SourceDatabases
 from freshlake.catalog.stream_tables import StreamTables
 from freshlake.catalog.watching import Watching
@@ -41,6 +42,7 @@ class Catalog(
     Watching,
     Daemons,
     Idle,
+    Retention,
     Reading,
     AlertLog,
     Audits,

@@ -52,6 +52,9 @@ _log = logging.getLogger("freshlake")
 MAY_PASS = (SystemFailure, CatalogError, CommitConflict)
 """Errors that may pass by themselves: a lost executor, a full disk, another writer, a catalog that does not answer."""
 
+ROOTS_DISAGREE = "roots-disagree"
+"""Reason of a refresh that was left out: what the table reads shows a root in two states."""
+
 Pins = Mapping[str, Position]
 """Heads of plain sources taken once for a whole round, so that all tables of the round read one point in time."""
 
@@ -226,7 +229,7 @@ class _Refresh:
             return self._skip(table, *held)
         disagreement = self._align(table)
         if disagreement is not None:
-            return self._skip(table, "roots-disagree", str(disagreement))
+            return self._skip(table, ROOTS_DISAGREE, str(disagreement))
         return self._leased(table, lease)
 
     def _not_behind(self, table: StreamTable) -> Pins:
