@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from freshlake.catalog.idle import Standing
 from freshlake.catalog.records import Dependency
-from freshlake.refresh.engine import Engine, Pins
+from freshlake.refresh.engine import Engine
+from freshlake.refresh.heads import Pins
 from freshlake.refresh.roots import stands_at
 from freshlake.schedule.state import Unit
 from freshlake.service.known import Dag

@@ -9,7 +9,8 @@ from freshlake.catalog.enums import Action, Status
 from freshlake.catalog.records import Dependency, StreamTable
 from freshlake.refresh import roots
 from freshlake.refresh.edges import graph
-from freshlake.refresh.engine import ROOTS_DISAGREE, Engine, Pins
+from freshlake.refresh.engine import ROOTS_DISAGREE, Engine
+from freshlake.refresh.heads import Pins
 from freshlake.refresh.result import RefreshResult
 from freshlake.refresh.situation import BLOWN
 from freshlake.schedule.state import Tier
