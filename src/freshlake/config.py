@@ -118,6 +118,9 @@ class Settings(BaseSettings):
     reader_min_age_seconds: Annotated[
         int, Field(ge=0, le=604_800, description="Files younger than this are kept for running readers.")
     ] = 3_600
+    history_retention_days: Annotated[
+        int, Field(ge=1, le=36_500, description="How long refreshes are kept in the history.")
+    ] = 90
     audit_interval_seconds: Annotated[
         int,
         Field(ge=0, le=2_592_000, description="How often a scheduler audits a stream table, one at a time; 0 = never."),

@@ -414,6 +414,19 @@ class Unsupported(UserError):
 # Sources
 
 
+class DeliveryUnsupported(UserError):
+    """A stream table cannot be kept in a PostgreSQL table as it is: message names the column, hint the rewrite."""
+
+    code = "delivery-unsupported"
+
+
+class DeliveryConflict(StorageError):
+    """A delivered table was changed by somebody else."""
+
+    code = "delivery-conflict"
+    default_hint = "let only Freshlake write to the table; it is copied anew"
+
+
 class SourceDropped(SourceError):
     """A source table no longer exists."""
 
@@ -662,4 +675,7 @@ class InvariantViolated(InternalError):
     """A refresh would have broken an invariant and was stopped before it committed."""
 
     code = "invariant-violated"
-    default_hint = "refresh with mode FULL to continue, and please report this with the output of `freshlake explain`"
+    default_hint = (
+        "audit the stream table, which puts its stored rows right: fl.audit(name); "
+        "and please report this with the output of `freshlake explain`"
+    )

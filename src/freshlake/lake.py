@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from freshlake import session
-from freshlake.alerts import Alert, Alerts, Callback, Event, Subscription
+from freshlake.alerts import Alerts
 from freshlake.catalog.enums import RefreshMode, Status
 from freshlake.catalog.records import StreamTable
 from freshlake.catalog.store import Catalog
@@ -25,12 +25,14 @@ from freshlake.refresh.layout import Layout
 from freshlake.refresh.result import FoldResult, RefreshResult, Verification
 from freshlake.refresh.vacuuming import vacuum
 from freshlake.service import statements
+from freshlake.service.alert_calls import AlertCalls
 from freshlake.service.announce import Announcer
 from freshlake.service.auditing import Auditing
 from freshlake.service.audits import AuditRecord, Audits
 from freshlake.service.capture_report import CaptureReport
 from freshlake.service.captures import Captures
 from freshlake.service.choices import Choice, PastChoice, next_choice, past_choices
+from freshlake.service.deliveries import Deliveries
 from freshlake.service.group_calls import GroupCalls
 from freshlake.service.health import Health
 from freshlake.service.immediate import Immediate
@@ -88,7 +90,7 @@ def connect(
     return Freshlake(engine, embedded=spark is None, settings=given)
 
 
-class Freshlake(GroupCalls, SourceCalls):
+class Freshlake(GroupCalls, SourceCalls, AlertCalls):
     """A lake with its stream tables."""
 
     def __init__(self, engine: Engine, *, embedded: bool, settings: Mapping[str, Any] | None = None) -> None:
@@ -101,11 +103,12 @@ class Freshlake(GroupCalls, SourceCalls):
         self._announcer = Announcer(engine, self._alerts)
         self._captures = Captures(engine, self._names)
         transitions = Transitions(engine, self._captures, self._alerts)
-        self._upkeep = Upkeep(self._captures, transitions)
+        self._deliveries = Deliveries(engine, self._captures, self._alerts)
+        self._upkeep = Upkeep(self._captures, transitions, self._deliveries)
         landing = Landing(engine, self._captures, transitions)
-        self._rounds = Rounds(engine, self._names, self._announcer, landing)
-        self._tables = Tables(engine, self._names, self._rounds, self._announcer, self._captures)
-        self._sources = Sources(self._captures, self._tables, transitions)
+        self._rounds = Rounds(engine, self._names, self._announcer, landing, self._deliveries.published)
+        self._tables = Tables(engine, self._names, self._rounds, self._announcer, self._captures, self._deliveries)
+        self._sources = Sources(self._captures, self._tables, transitions, self._deliveries)
         self._capture_report = CaptureReport(self._captures)
         self._immediate = Immediate(engine, self._rounds, self._alerts)
         auditing = Auditing(engine, self._rounds, self._announcer)
@@ -119,11 +122,12 @@ class Freshlake(GroupCalls, SourceCalls):
         self._report = Report(self._tables)
         self._health = Health(engine)
         engine.catalog.fail_interrupted()
-        self._names.ensure(None)
+        self._names.begin()
 
     @property
     def spark(self) -> SparkSession:
         """A session for the user; Freshlake works in sessions of its own."""
+        self._names.show_all()
         return self._engine.spark
 
     @property
@@ -332,16 +336,6 @@ class Freshlake(GroupCalls, SourceCalls):
     def health(self) -> list[Finding]:
         """What a person should act on, worst first; an empty list means healthy. No Spark job is run."""
         return self._health.findings()
-
-    def alerts(self, limit: int = 50, event: str | None = None, table: str | None = None) -> list[Alert]:
-        """Alerts that were sent, newest first."""
-        word = Event.parse(event) if event else None
-        name = self._name(table).short if table else None
-        return [Alert.of(record) for record in self._engine.catalog.alerts(limit, event=word, table=name)]
-
-    def on_alert(self, callback: Callback, events: Iterable[str] | str | None = None) -> Subscription:
-        """Call a function with every alert, or with those of some events, until the handle's `remove()`."""
-        return self._alerts.subscribe(callback, events)
 
     def dependency_tree(self) -> list[TreeLine]:
         return self._report.tree()

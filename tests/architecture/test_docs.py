@@ -22,6 +22,7 @@ from freshlake.service import rounds
 from freshlake.service.audits import AuditRecord
 from freshlake.service.capture_report import BufferInfo, CdcHealth, CdcStatus
 from freshlake.service.choices import Choice, PastChoice
+from freshlake.service.deliveries import DeliveryInfo
 from freshlake.service.pool import JobStatus, WorkerPool
 from freshlake.service.report import Finding, RefreshRecord, SourceInfo, StreamTableStatus, TreeLine, Validation
 from freshlake.service.sources import SourceDatabaseInfo
@@ -52,6 +53,7 @@ RECORDS = (
     WorkerPool,
     JobStatus,
     SourceDatabaseInfo,
+    DeliveryInfo,
     CdcStatus,
     CdcHealth,
     BufferInfo,

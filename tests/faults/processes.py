@@ -78,6 +78,13 @@ def lake_for_victims(
     jvm.org.apache.spark.sql.classic.SparkSession.setDefaultSession(spark._jsparkSession)
 
 
+def plain_tables(lake: Freshlake, *names: str) -> None:
+    """Plain tables with the same few rows each: NULL as a key, and a row that is there twice."""
+    for name in names:
+        lake.sql(f"CREATE TABLE {name} (id BIGINT, region STRING, amount INT) USING delta")
+        lake.sql(f"INSERT INTO {name} VALUES (1, 'north', 10), (2, 'south', 5), (3, NULL, 7), (3, NULL, 7)")
+
+
 # Killing --------------------------------------------------------------------------------------------------------------
 
 

@@ -7,7 +7,6 @@ the clock of the one that takes over has moved on. Nothing that it does after it
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
@@ -17,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from freshlake.clock import ManualClock
 from freshlake.lake import Freshlake
-from tests.faults.processes import Order, consistent, lake_for_victims, moment, nodes, stopped
+from tests.faults.processes import Order, consistent, lake_for_victims, moment, nodes, plain_tables, stopped
 from tests.integration.lakes import rows
 
 pytestmark = pytest.mark.timeout(1800)
@@ -41,16 +40,9 @@ Other = Callable[[Freshlake, int], None]
 
 
 @pytest.fixture(scope="module")
-def clock() -> ManualClock:
-    return ManualClock(datetime(2026, 3, 1, 12, tzinfo=UTC))
-
-
-@pytest.fixture(scope="module")
 def fl(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, clock: ManualClock) -> Iterator[Freshlake]:
     for lake in lake_for_victims(spark, tmp_path_factory.mktemp("lake"), SETTINGS, clock):
-        for name in ("orders", "sales"):
-            lake.sql(f"CREATE TABLE {name} (id BIGINT, region STRING, amount INT) USING delta")
-            lake.sql(f"INSERT INTO {name} VALUES (1, 'north', 10), (2, 'south', 5), (3, NULL, 7), (3, NULL, 7)")
+        plain_tables(lake, "orders", "sales")
         for name, query in QUERIES.items():
             mode = "IMMEDIATE" if name in IMMEDIATE else None
             lake.create_stream_table(name, query, refresh_mode=mode, fold_policy="manual")

@@ -7,7 +7,6 @@ after every effect that it has, and so a daemon that takes over from a dead one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from freshlake.clock import ManualClock
 from freshlake.lake import Freshlake
-from tests.faults.processes import Order, consistent, kill, lake_for_victims, moment, points
+from tests.faults.processes import Order, consistent, kill, lake_for_victims, moment, plain_tables, points
 from tests.integration.lakes import bag, rows
 
 pytestmark = pytest.mark.timeout(3600)
@@ -36,16 +35,9 @@ SCHEDULE = 10
 
 
 @pytest.fixture(scope="module")
-def clock() -> ManualClock:
-    return ManualClock(datetime(2026, 3, 1, 12, tzinfo=UTC))
-
-
-@pytest.fixture(scope="module")
 def fl(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, clock: ManualClock) -> Iterator[Freshlake]:
     for lake in lake_for_victims(spark, tmp_path_factory.mktemp("lake"), SETTINGS, clock):
-        for name in ("orders", "items"):
-            lake.sql(f"CREATE TABLE {name} (id BIGINT, region STRING, amount INT) USING delta")
-            lake.sql(f"INSERT INTO {name} VALUES (1, 'north', 10), (2, 'south', 5), (3, NULL, 7), (3, NULL, 7)")
+        plain_tables(lake, "orders", "items")
         plain = {"orders": "orders", "items": "items"}
         for name, query in PLAIN.items():
             own = "SELECT t.region, total, n FROM totals t JOIN counts c ON t.region <=> c.region"

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from freshlake.errors import DataError
 from freshlake.lake import Freshlake
-from tests.faults.processes import Order, consistent, kill, lake_for_victims, points
+from tests.faults.processes import Order, consistent, kill, lake_for_victims, plain_tables, points
 from tests.integration.lakes import bag, rows
 
 pytestmark = pytest.mark.timeout(3600)
@@ -31,8 +31,7 @@ PLAIN = {**QUERIES, "large": f"SELECT region FROM ({QUERIES['totals']}) WHERE to
 @pytest.fixture(scope="module")
 def fl(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Freshlake]:
     for lake in lake_for_victims(spark, tmp_path_factory.mktemp("lake")):
-        lake.sql("CREATE TABLE orders (id BIGINT, region STRING, amount INT) USING delta")
-        lake.sql("INSERT INTO orders VALUES (1, 'north', 10), (2, 'south', 5), (3, NULL, 7), (3, NULL, 7)")
+        plain_tables(lake, "orders")
         for name, query in QUERIES.items():
             lake.create_stream_table(name, query, refresh_mode="IMMEDIATE", fold_policy="manual")
         yield lake

@@ -358,6 +358,48 @@ def test_folding_changes_nothing_that_anyone_sees(fl: Freshlake, chain: tuple[st
     assert all_equal(fl)
 
 
+def test_a_changed_type_makes_the_log_anew(fl: Freshlake, chain: tuple[str, ...]) -> None:
+    """The upstream is rebuilt with a log of the new type; who reads it follows once, and is differential again."""
+    fl.sql("ALTER TABLE orders SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
+    fl.create_stream_table("amounts", "SELECT id, amount FROM orders")
+    fl.create_stream_table("most", "SELECT max(amount) AS most FROM amounts")
+    before = fl._engine.catalog.get("default.amounts").generation
+    fl.sql("ALTER TABLE orders ALTER COLUMN amount TYPE BIGINT")
+    fl.sql("INSERT INTO orders VALUES (9, 'north', 10000000000)")
+    assert str(fl.refresh("amounts").action) == "REINITIALIZE"
+    assert fl._engine.catalog.get("default.amounts").generation > before
+    types = {field.name: field.type.type for field in log_of(fl, "amounts").table.schema().fields}
+    assert types["amount"] == "long"
+    assert str(fl.refresh("most").action) in ("FULL", "REINITIALIZE")
+    assert rows(fl, "most") == rows(fl, "SELECT 10000000000L")
+    fl.sql("INSERT INTO orders VALUES (9, 'north', 20000000000)")
+    assert {str(fl.refresh(name).action) for name in ("amounts", "most")} == {"DIFFERENTIAL"}
+    assert all_equal(fl)
+
+
+def test_a_refresh_without_a_change_writes_nothing_into_the_log(fl: Freshlake, chain: tuple[str, ...]) -> None:
+    before = {name: log_of(fl, name).table.version() for name in chain}
+    actions(fl)
+    fl.sql("UPDATE orders SET region = region")
+    fl.refresh("summary")
+    assert {name: log_of(fl, name).table.version() for name in chain} == before
+    assert all_equal(fl)
+
+
+def test_a_log_is_released_when_its_last_reader_goes(fl: Freshlake, chain: tuple[str, ...]) -> None:
+    fl.sql("INSERT INTO orders VALUES (9, 'north', 1)")
+    fl.refresh("per_region")
+    fl.fold("per_region")
+    assert (log_of(fl, "per_region").head, log_of(fl, "per_region").floor) == (2, 1), "large stands at 1"
+    assert [t.name for t in fl._engine.catalog.dependents(fl._engine.catalog.get("per_region").source_key)] == ["large"]
+    fl.drop_stream_table("large", cascade=True)
+    assert fl._engine.catalog.dependents(fl._engine.catalog.get("per_region").source_key) == ()
+    fl.sql("INSERT INTO orders VALUES (9, 'north', 1)")
+    fl.refresh("per_region")
+    fl.fold("per_region")
+    assert (log_of(fl, "per_region").head, log_of(fl, "per_region").floor) == (3, 3)
+
+
 def test_dropping_everything_leaves_an_empty_lake(fl: Freshlake, chain: tuple[str, ...]) -> None:
     fl.drop_stream_table("per_region", cascade=True)
     assert not fl.status()

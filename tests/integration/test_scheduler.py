@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 import freshlake
+from freshlake.catalog import retention
 from freshlake.clock import ManualClock
 from freshlake.errors import SystemFailure
 from freshlake.schedule.state import Tick
@@ -142,10 +143,13 @@ def test_a_table_that_is_being_refreshed_is_left_to_a_later_tick(fl: freshlake.F
     catalog = fl._engine.catalog
     clock.advance(11)
     lease = catalog.acquire_lease(catalog.get("big").id, 600)
+    assert "total" not in refreshed(fl, ticked(fl))
+    assert str(last(fl, "total").action) != "SKIPPED", "what runs is the refresh that it is due for"
+    clock.advance(11)
     for _ in range(3):
         assert "total" not in refreshed(fl, ticked(fl))
     skipped = [r for r in fl.history("total", limit=5) if str(r.action) == "SKIPPED" and r.started == clock.now()]
-    assert len(skipped) == 1, "said once, not in every tick"
+    assert len(skipped) == 1, "due again, and said once, not in every tick"
     catalog.release_lease(lease)
     assert {"big", "total"} <= refreshed(fl, ticked(fl))
 
@@ -179,6 +183,40 @@ def test_scheduling_can_be_switched_off(fl: freshlake.Freshlake, clock: ManualCl
     (fl.path / "freshlake.toml").unlink()
     fl.reload_settings()
     assert refreshed(fl, ticked(fl)) == {"big", "total", "rare"}
+
+
+def test_the_history_is_pruned_once_an_hour_and_as_long_as_more_is_left(
+    fl: freshlake.Freshlake, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left, limits = [retention.PORTION, 7], []
+
+    def prune(self: Any, before: datetime) -> int:
+        limits.append(clock.now() - before)
+        return left.pop(0) if left else 0
+
+    monkeypatch.setattr(retention.Retention, "prune_history", prune)
+    clock.advance(3_601)
+    for _ in range(4):
+        ticked(fl)
+    assert limits == [timedelta(days=90)] * 2
+    clock.advance(3_601)
+    ticked(fl)
+    assert len(limits) == 3
+
+
+def test_a_scheduler_that_starts_looks_up_no_names_before_it_compiles_a_query(
+    fl: freshlake.Freshlake, clock: ManualClock
+) -> None:
+    with freshlake.connect(fl.path, settings=SETTINGS, clock=clock) as again:
+        clock.advance(11)
+        assert refreshed(again, ticked(again)) == {"big", "total"}
+        assert again._names._known == {}, "nothing had changed"
+        fl.sql("INSERT INTO orders VALUES (6, 'north', 60)")
+        clock.advance(11)
+        ticked(again)
+        assert str(last(again, "total").action) == "DIFFERENTIAL"
+        assert {name.name for name in again._names._known} == {"orders", "big"}
+        assert {t.name for t in again.spark.catalog.listTables()} == {"orders", "other", "big", "total", "rare"}
 
 
 @pytest.mark.parametrize("parallel", ["off", "on"])

@@ -22,6 +22,7 @@ from freshlake.catalog import (
     Status,
     StreamTable,
     new_refresh_id,
+    retention,
 )
 from freshlake.clock import ManualClock
 from freshlake.errors import (
@@ -502,3 +503,51 @@ def test_a_clock_that_was_set_back_gives_no_negative_duration(
     clock.set(NOW - timedelta(hours=1))
     catalog.commit_refresh(table.id, lease.epoch, commit(refresh.refresh_id))
     assert catalog.history(table.id)[0].duration_ms == 0
+
+
+# retention
+
+
+def days_of_refreshes(catalog: Catalog, clock: ManualClock, table: StreamTable, actions: str) -> None:
+    """One a day, the oldest first: f for FULL, d for DIFFERENTIAL."""
+    for version, letter in enumerate(actions, start=1):
+        action = Action.FULL if letter == "f" else Action.DIFFERENTIAL
+        committed(catalog, catalog.get_by_id(table.id), version, clock.now(), action=action)
+        clock.advance(86_400)
+
+
+def versions(catalog: Catalog, table: StreamTable) -> list[int | None]:
+    return [refresh.version for refresh in reversed(catalog.history(table.id, None))]
+
+
+def test_old_refreshes_are_forgotten_but_the_newest_old_one_and_full_ones_stay(
+    catalog: Catalog, table: StreamTable, clock: ManualClock
+) -> None:
+    days_of_refreshes(catalog, clock, table, "dfdddd")
+    limit = clock.now() - timedelta(days=2)
+    assert catalog.prune_history(limit) == 2
+    assert versions(catalog, table) == [2, 4, 5, 6]
+    assert catalog.newest_version_before(table.id, 0, limit) == 4, "what it says of the log stays true"
+    assert catalog.prune_history(limit) == 0
+
+
+def test_of_full_refreshes_the_newest_stay(
+    catalog: Catalog, table: StreamTable, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "RECOMPUTES", 2)
+    other = added(catalog, "other")
+    days_of_refreshes(catalog, clock, table, "fffd")
+    days_of_refreshes(catalog, clock, other, "f")
+    assert catalog.prune_history(clock.now()) == 1
+    assert (versions(catalog, table), versions(catalog, other)) == ([2, 3, 4], [1])
+
+
+def test_the_history_is_pruned_in_portions_and_a_running_refresh_stays(
+    catalog: Catalog, table: StreamTable, clock: ManualClock
+) -> None:
+    lease = catalog.acquire_lease(added(catalog, "slow").id, 60)
+    running = catalog.begin_refresh(lease)
+    days_of_refreshes(catalog, clock, table, "dddd")
+    assert [catalog.prune_history(clock.now(), portion=2) for _ in range(3)] == [2, 1, 0]
+    assert versions(catalog, table) == [4]
+    assert catalog.find_refresh(running.refresh_id) == running

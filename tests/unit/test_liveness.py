@@ -31,14 +31,32 @@ SILENT = replace(AWAKE, heartbeat_at=ago(60))
     ],
 )
 def test_what_is_found(daemons: list[Daemon], newest: object, expected: list[str]) -> None:
-    assert [f.code for f in liveness(daemons, 30, newest, NOW)] == expected  # type: ignore[arg-type]
+    assert [f.code for f in liveness(daemons, (), 30, newest, NOW)] == expected  # type: ignore[arg-type]
 
 
 def test_nothing_has_to_be_refreshed_by_itself() -> None:
-    assert liveness([AWAKE], None, ago(9_999), NOW) == []
+    assert liveness([AWAKE], (), None, ago(9_999), NOW) == []
+
+
+@pytest.mark.parametrize(
+    ("daemons", "expected"),
+    [
+        pytest.param([], ["no-daemon"], id="nobody was ever there"),
+        pytest.param([ENDED], ["no-daemon"], id="ended in order"),
+        pytest.param([SILENT], ["scheduler-gone"], id="gone says it all"),
+        pytest.param([AWAKE], [], id="kept"),
+    ],
+)
+def test_schedules_that_nobody_keeps(daemons: list[Daemon], expected: list[str]) -> None:
+    assert [f.code for f in liveness(daemons, ("a", "b"), 30, ago(1), NOW)] == expected
+
+
+def test_of_many_tables_a_few_are_named() -> None:
+    (finding,) = liveness([], tuple("abcde"), None, None, NOW)
+    assert finding.message.endswith("the schedules of a, b, c and 2 others")
 
 
 def test_a_slow_daemon_is_not_silent_between_its_ticks() -> None:
     slow = replace(AWAKE, interval_ms=60_000, heartbeat_at=ago(200))
-    assert liveness([slow], None, None, NOW) == []
-    assert [f.code for f in liveness([slow], None, None, NOW + timedelta(seconds=200))] == ["scheduler-gone"]
+    assert liveness([slow], (), None, None, NOW) == []
+    assert [f.code for f in liveness([slow], (), None, None, NOW + timedelta(seconds=200))] == ["scheduler-gone"]

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import random
 
-from freshlake.refresh.roots import Disagreement, Point, Roots, aligned, common, from_json, to_json
+from freshlake.refresh.roots import (
+    Disagreement,
+    Point,
+    Roots,
+    aligned,
+    common,
+    disagreement,
+    from_json,
+    furthest,
+    is_past,
+    to_json,
+)
 from freshlake.sources.protocol import Position
 
 
@@ -129,3 +140,24 @@ def _best(points: dict[str, list[Point]]) -> dict[str, int] | None:
 def _agree(all_roots: tuple[Roots, ...]) -> bool:
     seen: dict[str, Position] = {}
     return all(seen.setdefault(key, at) == at for roots in all_roots for key, at in roots.items())
+
+
+def test_pins_go_to_where_anything_stands_already() -> None:
+    pins = {"orders": at(5), "items": at(9), "other": at(1)}
+    found = furthest(pins, [{"orders": at(7), "items": at(3)}, {"orders": at(6), "unknown": at(8)}])
+    assert found == {"orders": at(7), "items": at(9), "other": at(1)}
+
+
+def test_pins_do_not_go_to_a_table_that_was_there_before() -> None:
+    assert furthest({"orders": at(0, "new")}, [{"orders": at(7, "old")}]) == {"orders": at(0, "new")}
+
+
+def test_states_that_show_a_root_twice_disagree() -> None:
+    assert disagreement([{"orders": at(5)}, {"orders": at(5), "items": at(1)}, {"items": at(1)}, {}]) is None
+    assert disagreement([{"orders": at(5)}, {"orders": at(6)}]) == Disagreement("orders", (at(5), at(6)))
+
+
+def test_a_state_is_past_pins_when_no_root_is_behind_its_own() -> None:
+    assert is_past({"orders": at(5), "items": at(2)}, {"orders": at(5), "items": at(1), "other": at(3)})
+    assert not is_past({"orders": at(5), "items": at(2)}, {"orders": at(6)})
+    assert not is_past({"orders": at(5, "old")}, {"orders": at(0, "new")})

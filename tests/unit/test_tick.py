@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -263,6 +264,42 @@ def test_a_due_table_that_is_left_out_says_why(reads: str, tables: list[Watched]
 )
 def test_what_is_not_due_is_not_left_out(tables: list[Watched]) -> None:
     assert run("a:o", *tables).skipped == ()
+
+
+@pytest.mark.parametrize(
+    ("began", "expected"),
+    [
+        pytest.param(ago(59), (), id="what runs began when it was due: no turn is missed"),
+        pytest.param(ago(60), ("c",), id="due again since then"),
+        pytest.param(None, ("c",), id="nobody knows when it began"),
+    ],
+)
+def test_a_running_refresh_is_the_one_that_a_table_is_due_for(
+    began: datetime | None, expected: tuple[str, ...]
+) -> None:
+    found = run(CHAIN, fresh("a", is_leased=True, leased_at=began), fresh("b"), due("c"))
+    assert tuple(skipped.table for skipped in found.skipped) == expected
+    assert found.units == ()
+
+
+@pytest.mark.parametrize(
+    ("tables", "expected"),
+    [
+        pytest.param([table("a", "1h", age=60), table("b", "1h", age=60)], "a", id="after the shortest schedule"),
+        pytest.param([table("a", "1h", age=59), table("b", "1h", age=59)], "", id="not before"),
+        pytest.param([table("a", age=999, tier=Tier.COLD), fresh("b")], "a", id="cold: all the same"),
+        pytest.param([table("a", age=999, retry_at=later(1)), fresh("b")], "", id="not before its retry"),
+        pytest.param([table("a", age=999, is_active=False), fresh("b")], "", id="not a suspended one"),
+    ],
+)
+def test_what_readers_do_not_see_yet_is_due_soon(tables: list[Watched], expected: str) -> None:
+    first, *others = tables
+    assert units(run("a:o b:o", replace(first, is_unpublished=True), *others)) == expected
+
+
+def test_a_patient_group_does_not_wait_with_what_readers_do_not_see_yet() -> None:
+    members = [table(name, "1h", age=60, policy=SLOWEST) for name in "bd"]
+    assert units(run(DIAMOND, table("a", "1h", age=60, is_unpublished=True), *members)) == "abd"
 
 
 def immediate(name: str, **other: object) -> Watched:

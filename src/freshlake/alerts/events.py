@@ -31,6 +31,7 @@ class Event(StrEnum):
     REPAIRED = "repaired"
     REPAIR_FAILED = "repair_failed"
     DAEMON_TOOK_OVER = "daemon_took_over"
+    DELIVERY_FAILED = "delivery_failed"
     CDC_TRANSITION = "cdc_transition"
 
     @classmethod
@@ -176,6 +177,11 @@ EVENTS: Mapping[Event, Description] = {
         logging.ERROR,
         "rows that an audit found wrong could not be put right: the table stays in quarantine until a person decides",
         {**_AUDIT, "reason": "why not"},
+    ),
+    Event.DELIVERY_FAILED: Description(
+        logging.WARNING,
+        "new rows could not be brought to a table of a database; they are tried again",
+        {"target": "source, schema and table", **_ERROR},
     ),
     Event.DAEMON_TOOK_OVER: Description(
         logging.WARNING,

@@ -44,15 +44,6 @@ class Dependencies(Database):
             self._edges[stream_table_id] = (version, found)
         return found
 
-    def reads_stream_tables(self, stream_table_id: int) -> bool:
-        """Whether another stream table is among what a stream table reads."""
-        edges = dependencies.c
-        found = select(edges.source_key).where(
-            edges.stream_table_id == stream_table_id, edges.source_type == SourceType.STREAM_TABLE
-        )
-        with self._read() as connection:
-            return connection.execute(found.limit(1)).first() is not None
-
     def all_dependencies(self) -> Mapping[int, tuple[Dependency, ...]]:
         """What every stream table reads, by its id; also tables that read nothing."""
         query = select(dependencies).order_by(dependencies.c.stream_table_id, dependencies.c.source_key)

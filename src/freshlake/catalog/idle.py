@@ -40,6 +40,10 @@ class Standing:
     frontier: Json | None
 
     @property
+    def is_published(self) -> bool:
+        return (self.generation, self.version) == (self.published_generation, self.published_version)
+
+    @property
     def source_key(self) -> str:
         return stream_table_key(self.id)
 

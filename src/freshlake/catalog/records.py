@@ -143,6 +143,11 @@ class StreamTable:
         return self.quarantined_at is not None
 
     @property
+    def is_published(self) -> bool:
+        """Whether readers see what was committed last."""
+        return (self.generation, self.version) == (self.published_generation, self.published_version)
+
+    @property
     def shown_status(self) -> Status:
         """What people are told: a quarantine goes before the status that comes back after it."""
         return Status.QUARANTINED if self.is_quarantined else self.status

@@ -10,6 +10,7 @@ from freshlake.catalog.alerts import AlertLog
 from freshlake.catalog.audits import Audits
 from freshlake.catalog.commits import Commits
 from freshlake.catalog.daemons import Daemons
+from freshlake.catalog.deliveries import Deliveries
 from freshlake.catalog.dependencies import Dependencies
 from freshlake.catalog.folds import Folds
 from freshlake.catalog.groups import Groups
@@ -21,6 +22,7 @@ from freshlake.catalog.owner import Owner
 from freshlake.catalog.points import Points
 from freshlake.catalog.reading import Reading
 from freshlake.catalog.registry import Registry
+from freshlake.catalog.retention import Retention
 from freshlake.catalog.source_databases import SourceDatabases
 from freshlake.catalog.stream_tables import StreamTables
 from freshlake.catalog.watching import Watching
@@ -40,9 +42,11 @@ class Catalog(
     Watching,
     Daemons,
     Idle,
+    Retention,
     Reading,
     AlertLog,
     Audits,
+    Deliveries,
     SourceDatabases,
 ):
     """One lake's catalog; all errors are Freshlake errors."""

@@ -352,3 +352,20 @@ audits = Table(
     Index("fl_audits_newest", "stream_table_id", "id"),
     sqlite_autoincrement=True,
 )
+
+deliveries = Table(
+    "fl_deliveries",
+    metadata,
+    Column("database", String(64), primary_key=True),
+    Column("target", Text, primary_key=True),
+    _owned_by_stream_table(primary_key=False),
+    Column("generation", Integer),
+    Column("version", BigInteger),
+    Column("rows", BigInteger),
+    Column("reason", Text),
+    Column("delivered_at", Moment),
+    Column("attempts", Integer, nullable=False),
+    Column("error", Text),
+    Column("created_at", Moment, nullable=False),
+    Index("fl_deliveries_stream_table", "stream_table_id"),
+)

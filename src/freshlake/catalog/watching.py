@@ -32,6 +32,10 @@ _LOOKED_AT = (
     "diamond_schedule_policy",
     "created_at",
     "quarantined_at",
+    "generation",
+    "version",
+    "published_generation",
+    "published_version",
 )
 
 
@@ -53,7 +57,12 @@ class Looked:
     diamond_schedule_policy: str
     created_at: datetime
     quarantined_at: datetime | None
+    generation: int
+    version: int
+    published_generation: int
+    published_version: int
     owner: str | None
+    acquired_at: datetime | None
     expires_at: datetime | None
     wanted_at: datetime | None
     last_read_at: datetime | None
@@ -62,6 +71,10 @@ class Looked:
     @property
     def full_name(self) -> str:
         return str(TableName(self.schema, self.name))
+
+    @property
+    def is_published(self) -> bool:
+        return (self.generation, self.version) == (self.published_generation, self.published_version)
 
     @property
     def is_wanted(self) -> bool:
@@ -102,10 +115,11 @@ class Watching(Database):
     def look(self) -> tuple[Looked, ...]:
         """All stream tables with their leases and readers."""
         columns = [stream_tables.c[name] for name in _LOOKED_AT]
+        lease = [leases.c.owner, leases.c.acquired_at, leases.c.expires_at]
         asked = [reads.c.wanted_at, reads.c.last_read_at, reads.c.reads_per_minute]
         held = stream_tables.outerjoin(leases, leases.c.stream_table_id == stream_tables.c.id)
         held = held.outerjoin(reads, reads.c.stream_table_id == stream_tables.c.id)
-        query = select(*columns, leases.c.owner, leases.c.expires_at, *asked).select_from(held)
+        query = select(*columns, *lease, *asked).select_from(held)
         with self._read() as connection:
             return fetch_in_order(connection, query, Looked)
 

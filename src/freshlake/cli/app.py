@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from freshlake.cli import daemon, define, looking, source, working
+from freshlake.cli import daemon, define, delivery, looking, source, working
 from freshlake.cli.arguments import hoist
 from freshlake.cli.demonstrate import demo
 from freshlake.cli.failure import as_freshlake_error, silence_alerts, silence_spark
@@ -73,6 +73,7 @@ for panel, commands in _COMMANDS.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)
 app.add_typer(source.app, rich_help_panel="Define")
+app.add_typer(delivery.app, rich_help_panel="Define")
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:

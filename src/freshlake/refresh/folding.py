@@ -88,7 +88,9 @@ def _fold_nodes(engine: Engine, table: StreamTable, lease: Lease) -> tuple[int, 
 
 def _cleanup(engine: Engine, table: StreamTable, lease: Lease) -> None:
     """Drop log versions that are folded, and that no reader of this table needs for its changes or its old state."""
-    keep_after = min(oldest_fold(engine, table), _retained(engine, table))
+    delivered = engine.catalog.minimum_delivered_version(table.id)
+    needed = [] if delivered is None else [delivered]
+    keep_after = min(oldest_fold(engine, table), _retained(engine, table), *needed)
     for node_id, node in stored_nodes(engine, table, engine.compiled(table)).items():
         assert node.fold is not None
         after = keep_after if node_id == ROOT else node.version

@@ -72,6 +72,34 @@ def aligned(heads: Roots, upstream: Mapping[str, Roots | None], done: Roots) -> 
     return moved
 
 
+def furthest(pins: Roots, known: Iterable[Roots]) -> dict[str, Position]:
+    """Pins of a round, moved on to where anything stands that is read or written in it: nothing can go back.
+
+    A position of another table under the same key says nothing about which is later.
+    """
+    moved = dict(pins)
+    for roots in known:
+        for key, at in roots.items():
+            pin = moved.get(key)
+            if pin is not None and pin.table_id == at.table_id and pin.version < at.version:
+                moved[key] = at
+    return moved
+
+
+def is_past(shown: Roots, pins: Roots) -> bool:
+    """Whether every root is shown where it is pinned, or later."""
+    both = ((shown[key], pins[key]) for key in shown.keys() & pins.keys())
+    return all(at.table_id == pin.table_id and at.version >= pin.version for at, pin in both)
+
+
+def disagreement(known: Iterable[Roots]) -> Disagreement | None:
+    """A root of which these do not show one position."""
+    for root, positions in _seen({}, {str(n): roots for n, roots in enumerate(known)}).items():
+        if len(positions) > 1:
+            return Disagreement(root, tuple(positions))
+    return None
+
+
 def _seen(heads: Roots, upstream: Mapping[str, Roots | None]) -> dict[str, list[Position]]:
     seen: dict[str, list[Position]] = {key: [at] for key, at in heads.items() if not key.startswith(STREAM)}
     for roots in upstream.values():

@@ -52,7 +52,7 @@ def translate(error: Exception) -> FreshlakeError:
     if isinstance(error, ParseException):
         return InvalidQuery(message)
     if "freshlake: a row has a negative number of copies" in message:
-        return InvariantViolated(message, hint="run verify on the table, then refresh it with mode FULL")
+        return InvariantViolated(message)
     if isinstance(error, AnalysisException) and not _MISSING_FILE.search(message):
         return _analysis(error, message)
     if "RECURSION_LEVEL_LIMIT_EXCEEDED" in message or "RECURSION_ROW_LIMIT_EXCEEDED" in message:

@@ -5,7 +5,7 @@ Age is counted from the data timestamp, the moment whose sources the contents sh
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from freshlake.schedule.effective import Effective
 from freshlake.schedule.state import Tier, Watched
@@ -20,17 +20,23 @@ def next_due(
     *,
     newest_upstream: datetime | None = None,
     aligned: bool = False,
+    floor_seconds: int = 0,
 ) -> datetime | None:
     """The moment from which a table is due, which may have passed; None: nothing makes it due but an event.
 
     `newest_upstream` is the latest data timestamp of the stream tables that it reads; only an IMMEDIATE table, which
     has no schedule, asks for it: it is due when one of them is ahead. `aligned`: at canonical moments, where there are.
+    What is committed and not published is due after the shortest schedule (`floor_seconds`), however long its own is:
+    readers have not seen that refresh.
     """
     if not table.is_active or table.is_blown:
         return None
     moment = _moment(table, effective, now, newest_upstream)
     if aligned and moment is not None and moment > now and table.data_timestamp is not None:
         moment = canonical_moment(effective, table.data_timestamp) or moment
+    if table.is_unpublished and table.data_timestamp is not None:
+        soon = table.data_timestamp + timedelta(seconds=floor_seconds)
+        moment = soon if moment is None else min(moment, soon)
     if moment is None or table.retry_at is None:
         return moment
     return max(moment, table.retry_at)

@@ -48,6 +48,10 @@ class Watched:
     """None: never loaded."""
     is_leased: bool = False
     """Being written now, by this process or another, or waiting for that in a unit that has not ended."""
+    leased_at: datetime | None = None
+    """Since when, if that is known."""
+    is_unpublished: bool = False
+    """Readers do not see yet what was committed last: a member of its group failed, or the process died before."""
     retry_at: datetime | None = None
     """After a failure that may pass: not before this moment."""
     is_blown: bool = False

@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 from freshlake.schedule.due import next_due
 from freshlake.schedule.effective import Effective, effective_schedules
 from freshlake.schedule.graph import Graph
-from freshlake.schedule.hindrance import hindrances
+from freshlake.schedule.hindrance import RUNNING, hindrances
 from freshlake.schedule.late import falling_behind, stale
 from freshlake.schedule.selection import Part, brought, parts, waits
 from freshlake.schedule.state import Consistency, Policy, Skipped, State, Tick, Tier, Unit, Watched
@@ -41,7 +41,7 @@ def tick(graph: Graph, state: State, now: datetime) -> Tick:
     skipped, selected = _decide(graph, groups, tables, due, now)
     return Tick(
         units=_units(graph, groups, tables, selected),
-        skipped=skipped,
+        skipped=tuple(s for s in skipped if not _is_under_way(s, tables, schedules[s.table], now)),
         stale=stale(tables, schedules, patient, now),
         falling_behind=falling_behind(tables, schedules, now),
         next_due=_next(tables, moments, waiting, now),
@@ -49,12 +49,22 @@ def tick(graph: Graph, state: State, now: datetime) -> Tick:
 
 
 def _moment(graph: Graph, state: State, schedule: Effective, name: str, now: datetime) -> datetime | None:
-    tables = state.tables
+    tables, limits = state.tables, state.limits
+    floor = limits.floor_seconds
     if not tables[name].is_immediate:
-        return next_due(tables[name], schedule, now, aligned=state.limits.aligned)
+        return next_due(tables[name], schedule, now, aligned=limits.aligned, floor_seconds=floor)
     read = (tables[upstream].data_timestamp for upstream in graph.inputs(name) if upstream in tables)
     newest = max((moment for moment in read if moment is not None), default=None)
-    return next_due(tables[name], schedule, now, newest_upstream=newest)
+    return next_due(tables[name], schedule, now, newest_upstream=newest, floor_seconds=floor)
+
+
+def _is_under_way(skipped: Skipped, tables: Mapping[str, Watched], schedule: Effective, now: datetime) -> bool:
+    """Whether a table is left out for work that began when it was due and goes on: it has not missed its turn yet."""
+    if skipped.reason != RUNNING:
+        return False
+    began = tables[skipped.because_of or skipped.table].leased_at
+    again = None if began is None else schedule.moment_after(began)
+    return again is not None and now < again
 
 
 def _is_patient(group: Group, tables: Mapping[str, Watched]) -> bool:
@@ -68,9 +78,13 @@ def _waits(group: Group, tables: Mapping[str, Watched], moments: Mapping[str, da
     A member that waits for a retry is not waited for: the healthy ones go on without it.
     """
     own = [tables[name] for name in group.tables if name in moments]
-    if any(moments[t.name] <= now and (t.is_wanted or t.is_immediate or t.data_timestamp is None) for t in own):
+    if any(moments[t.name] <= now and _cannot_wait(t) for t in own):
         return False
     return any(moments[t.name] > now and not _is_held(t, now) for t in own)
+
+
+def _cannot_wait(table: Watched) -> bool:
+    return table.is_wanted or table.is_immediate or table.is_unpublished or table.data_timestamp is None
 
 
 def _is_held(table: Watched, now: datetime) -> bool:

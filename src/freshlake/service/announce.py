@@ -18,7 +18,8 @@ from freshlake.refresh.situation import BLOWN
 from freshlake.refresh.terms import DEFAULT_TERMS, Terms
 
 if TYPE_CHECKING:
-    from freshlake.refresh.engine import Engine, Pins
+    from freshlake.refresh.engine import Engine
+    from freshlake.refresh.heads import Pins
 
 _log = logging.getLogger("freshlake")
 RESTED = (Status.SUSPENDED, Status.ERROR, Status.QUARANTINED)

@@ -6,25 +6,26 @@ import logging
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 
 from freshlake.alerts import Alerts, Event
 from freshlake.catalog.enums import Action
 from freshlake.catalog.names import TableName
-from freshlake.errors import InternalError, LeaseLost, RefreshInProgress
+from freshlake.catalog.records import StreamTable
+from freshlake.errors import InternalError
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.result import RefreshResult
+from freshlake.refresh.roots import from_json, is_past
 from freshlake.schedule.state import Unit
 from freshlake.service.idle import Idleness
 from freshlake.service.known import Dag
 from freshlake.service.moment import Round
-from freshlake.service.rounds import Outcome, Rounds
+from freshlake.service.rounds import ELSEWHERE, Outcome, Rounds
 from freshlake.service.workers import Workers
 
 _log = logging.getLogger("freshlake.scheduler")
 _STOPPED = "the scheduler was stopped before its turn"
-ELSEWHERE = (RefreshInProgress, LeaseLost)
-"""Errors that say that a table is in other hands, where nothing is wrong with it."""
 _REMEMBERED = 0.3
 """How much the newest refresh counts in what is typical."""
 
@@ -54,13 +55,13 @@ class Batches:
     typical: dict[str, float] = field(default_factory=dict)
     """How many seconds refreshes of a table took lately."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _busy: set[str] = field(default_factory=set)
+    _busy: dict[str, datetime | None] = field(default_factory=dict)
 
     @property
-    def busy(self) -> set[str]:
-        """Tables that are being refreshed or wait for that."""
+    def busy(self) -> dict[str, datetime | None]:
+        """Tables that are being refreshed or wait for that, and since when."""
         with self._lock:
-            return set(self._busy)
+            return dict(self._busy)
 
     def begin(self, units: tuple[Unit, ...], dag: Dag, left: frozenset[str] = frozenset()) -> None:
         """Pin the sources, record at once what has nothing to do, and hand over the rest; `left` by dead workers."""
@@ -71,7 +72,7 @@ class Batches:
             self.engine.catalog.record_idle((table for tables in idle.values() for table in tables), moment.at)
         waiting = {n: set(unit.after) - idle.keys() for n, unit in enumerate(units) if n not in idle}
         with self._lock:
-            self._busy |= {name for number in waiting for name in units[number].tables}
+            self._busy |= {name: moment.at for number in waiting for name in units[number].tables}
         self._ask(_Batch(moment, units, waiting))
         self.workers.go()
 
@@ -97,7 +98,8 @@ class Batches:
             return str(failure)
         finally:
             with self._lock:
-                self._busy -= set(unit.tables)
+                for name in unit.tables:
+                    self._busy.pop(name, None)
                 for after in batch.waiting.values():
                     after.discard(number)
             self._ask(batch)
@@ -114,6 +116,8 @@ class Batches:
         tables = [t for t in map(self.engine.catalog.find, unit.tables) if t is not None]
         if self.stopping.is_set():
             return _STOPPED
+        if all(_is_done(table, batch.moment) for table in tables):
+            return None
         outcome = self.rounds.run(tables, batch.moment, retries=True)
         self._remember(outcome.results)
         self._tell(unit, outcome)
@@ -132,3 +136,11 @@ class Batches:
             took = result.duration_ms / 1000
             before = self.typical.get(result.table, took)
             self.typical[result.table] = before + _REMEMBERED * (took - before)
+
+
+def _is_done(table: StreamTable, moment: Round) -> bool:
+    """Whether another process has brought a table this far in the meantime, and readers see it."""
+    shown, at = from_json(table.frontier), table.data_timestamp
+    if shown is None or at is None or moment.at is None or at < moment.at:
+        return False
+    return table.is_published and is_past(shown, moment.pins)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from threading import RLock
 
 from freshlake.catalog.names import SEPARATOR, TableName
-from freshlake.catalog.records import Dependency, StreamTable
+from freshlake.catalog.records import Dependency, Json, StreamTable
 from freshlake.catalog.source_records import Removal, SourceDatabase
+from freshlake.delivery.target import Target
 from freshlake.errors import FreshlakeError, InvalidName, TableNotFound
 from freshlake.refresh.engine import Engine
 from freshlake.service.mirrors import Mirrors
@@ -108,7 +109,7 @@ class Captures:
         with self.engine.catalog.transaction():
             removal = self._removal(record, None)
             self.engine.catalog.delete_database(name)
-        self._remove(removal)
+        self.remove(removal)
         with self._lock:
             if name in self._open:
                 self._open.pop(name).close()
@@ -201,7 +202,7 @@ class Captures:
     def drop(self, mirrors: Iterable[StreamTable]) -> None:
         """Remove mirrors, and their capture now or as soon as the database answers."""
         for mirror in mirrors:
-            self._remove(self._forgotten(mirror))
+            self.remove(self._forgotten(mirror))
 
     def _forgotten(self, mirror: StreamTable) -> Removal | None:
         catalog = self.engine.catalog
@@ -222,14 +223,14 @@ class Captures:
 
     def remove_objects(self, database: SourceDatabase, oid: int) -> None:
         """Remove the capture of a table that is gone, now or later."""
-        self._remove(self._removal(database, oid))
+        self.remove(self._removal(database, oid))
 
     def _removal(self, database: SourceDatabase, oid: int | None) -> Removal:
         objects = self.database(database.name).names
         what = {"project": objects.project, "schema": objects.schema, "oid": oid}
         return self.engine.catalog.add_removal(database.name, database.connection, what)
 
-    def _remove(self, removal: Removal | None) -> bool:
+    def remove(self, removal: Removal | None) -> bool:
         """Try to remove something; what cannot be removed now stays remembered."""
         if removal is None:
             return True
@@ -237,19 +238,18 @@ class Captures:
             self.engine.catalog.removal_done(removal)
             return True
         try:
-            pool = Pool(ConnectionReference.parse(removal.connection))
-            objects = Objects(removal.what["project"], removal.what["schema"])
-            remove(pool, objects, removal.what["oid"])
-            pool.close()
+            _removed(Pool(ConnectionReference.parse(removal.connection)), removal.what)
         except FreshlakeError as error:
             self.engine.catalog.removal_failed(removal, f"{error.code}: {error.message}")
-            _log.warning("capture in source %s is removed later: %s", removal.database, error.message)
+            _log.warning("what Freshlake made in source %s is removed later: %s", removal.database, error.message)
             return False
         self.engine.catalog.removal_done(removal)
         return True
 
     def _is_used_again(self, removal: Removal) -> bool:
-        """Whether what was to be removed is captured once more."""
+        """Whether what was to be removed is captured or delivered once more."""
+        if "delivered" in removal.what:
+            return self.engine.catalog.find_delivery(removal.database, removal.what["delivered"]) is not None
         captured = self.engine.catalog.captured_tables(removal.database)
         oids = {Captured.from_json(table.captured).oid for table in captured}
         return bool(oids) if removal.what["oid"] is None else removal.what["oid"] in oids
@@ -257,7 +257,20 @@ class Captures:
     def retry_removals(self) -> None:
         """Try again what could not be removed."""
         for removal in self.engine.catalog.removals():
-            self._remove(removal)
+            self.remove(removal)
+
+
+def _removed(pool: Pool, what: Json) -> None:
+    """Remove from a database what a record names."""
+    try:
+        if "delivered" not in what:
+            remove(pool, Objects(what["project"], what["schema"]), what["oid"])
+            return
+        schema, _, table = what["delivered"].partition(".")
+        with pool.take() as connection, transaction(connection) as cursor:
+            Target(what["lake"], schema, table).drop(cursor)
+    finally:
+        pool.close()
 
 
 def _database_name(name: str) -> str:

@@ -28,7 +28,6 @@ from freshlake.service.report import Finding, Severity, unfolded_versions
 from freshlake.service.watched import limits, watched
 
 _ORDER = tuple(Severity)
-_NAMED = 3
 
 
 @dataclass
@@ -38,21 +37,22 @@ class Health:
     def findings(self) -> list[Finding]:
         """Worst first; among equals sources come before the stream tables that may suffer from them."""
         tables = self.engine.catalog.stream_tables()
-        found = [*self._sources(), *(self._scheduler(tables) or self._daemons(tables))]
+        found = [*self._sources(), *self._scheduler(tables)]
         found += [finding for t in tables for finding in check(self._seen(t))]
         return sorted(found, key=lambda finding: _ORDER.index(finding.severity))
 
     def _scheduler(self, tables: Sequence[StreamTable]) -> list[Finding]:
+        """Whether somebody keeps the schedules."""
         engine, now = self.engine, self.engine.clock.now()
-        daemons = engine.catalog.daemons()
-        if not daemons:
-            return []
+        if not engine.settings.enabled:
+            return liveness(engine.catalog.daemons(), (), None, None, now)
         seen = {row.full_name: watched(row, now) for row in engine.catalog.look()}
         schedules = effective_schedules(graph(engine.catalog), seen, limits(engine.settings))
         active = [s for n, s in schedules.items() if seen[n].is_active and not s.is_immediate and not s.is_on_demand]
         shortest = min((s.shortest_seconds for s in active if s.shortest_seconds is not None), default=None)
         newest = max((t.last_refresh_at for t in tables if t.last_refresh_at is not None), default=None)
-        return liveness(daemons, shortest if engine.settings.enabled else None, newest, now)
+        own = [table.full_name.short for table in tables if _is_scheduled(table)]
+        return liveness(engine.catalog.daemons(), own, shortest, newest, now)
 
     def _sources(self) -> Iterator[Finding]:
         for source in self.engine.catalog.tracked_sources():
@@ -69,21 +69,6 @@ class Health:
         except FreshlakeError as error:
             return error
         return None
-
-    def _daemons(self, tables: Sequence[StreamTable]) -> Iterator[Finding]:
-        """Whether somebody keeps the schedules."""
-        scheduled = [t.full_name.short for t in tables if _is_scheduled(t)]
-        settings = self.engine.settings
-        if not scheduled or not settings.enabled or self.engine.catalog.live_daemons(settings.silent_daemon_seconds):
-            return
-        others = f" and {len(scheduled) - _NAMED} others" if len(scheduled) > _NAMED else ""
-        yield Finding(
-            Severity.WARNING,
-            "no-daemon",
-            "scheduler",
-            f"no daemon is alive that would keep the schedules of {', '.join(scheduled[:_NAMED])}{others}",
-            "start one: freshlake run, or fl.start_scheduler()",
-        )
 
     def _seen(self, table: StreamTable) -> Seen:
         catalog, now = self.engine.catalog, self.engine.clock.now()

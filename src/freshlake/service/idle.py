@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from freshlake.catalog.idle import Standing
 from freshlake.catalog.records import Dependency
-from freshlake.refresh.engine import Engine, Pins
+from freshlake.refresh.engine import Engine
+from freshlake.refresh.heads import Pins
 from freshlake.refresh.roots import stands_at
 from freshlake.schedule.state import Unit
 from freshlake.service.known import Dag
@@ -58,8 +59,7 @@ class Idleness:
 
 def _is_settled(table: Standing) -> bool:
     """Whether readers see what was last committed, and nothing else has to be done."""
-    seen = (table.generation, table.version) == (table.published_generation, table.published_version)
-    return table.is_populated and not table.needs_reinit and table.frontier is not None and seen
+    return table.is_populated and not table.needs_reinit and table.frontier is not None and table.is_published
 
 
 def _stands(table: Standing, edges: Sequence[Dependency], pins: Pins, upstreams: Mapping[int, Standing]) -> bool:

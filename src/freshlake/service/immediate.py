@@ -171,7 +171,7 @@ class Immediate:
         """Whether a source has moved since, or readers do not see what was committed yet; no Spark job."""
         if not table.is_populated or table.frontier is None:
             return False
-        if (table.generation, table.version) != (table.published_generation, table.published_version):
+        if not table.is_published:
             return True
         try:
             heads = self.engine.heads(self.engine.catalog.dependencies(table.id), {})

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from freshlake.errors import FreshlakeError
-from freshlake.refresh.engine import Pins
+from freshlake.refresh.heads import Pins
 
 
 @dataclass(frozen=True)

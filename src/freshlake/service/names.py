@@ -41,6 +41,21 @@ class Names:
     _known: dict[TableName, str] = field(default_factory=dict)
     _captured: set[str] = field(default_factory=set)
     """Schemas that were made in Spark for the tables of source databases."""
+    _is_shown: bool = False
+
+    def begin(self) -> None:
+        """A session of the user's own is used past Freshlake, so it knows all names from the start."""
+        if not self.embedded:
+            self.show_all()
+
+    def show_all(self) -> None:
+        """Make everything resolvable, once: for users, who may list names or use the session itself.
+
+        Each name costs Spark a look at its table, so a process that only refreshes asks for those that it compiles.
+        """
+        if not self._is_shown:
+            self.ensure(None)
+            self._is_shown = True
 
     def ensure(self, text: str | None) -> None:
         """Make what a text mentions (None: everything) resolvable; views bring what they read with them."""

@@ -4,28 +4,36 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from freshlake.catalog.enums import Action, RefreshMode, Status
 from freshlake.catalog.records import Dependency, Lease, StreamTable
-from freshlake.errors import FreshlakeError, StreamTableQuarantined, StreamTableSuspended
+from freshlake.errors import (
+    FreshlakeError,
+    LeaseLost,
+    RefreshInProgress,
+    StreamTableQuarantined,
+    StreamTableSuspended,
+)
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.folding import fold_if_due
 from freshlake.refresh.leasing import leased
 from freshlake.refresh.result import FoldResult, RefreshResult
-from freshlake.refresh.roots import from_json
 from freshlake.refresh.terms import Terms
 from freshlake.service.announce import Announcer
 from freshlake.service.grouping import Grouping
 from freshlake.service.landing import Landing
 from freshlake.service.moment import Round
 from freshlake.service.names import Names
+from freshlake.service.pinning import Pinning
 from freshlake.sources.protocol import Position
 from freshlake.sources.stream_table import position_of
 
 _log = logging.getLogger("freshlake")
 
+ELSEWHERE = (RefreshInProgress, LeaseLost)
+"""Errors that say that a table is in other hands, where nothing is wrong with it."""
 RESTING = (Status.SUSPENDED, Status.ERROR, Status.QUARANTINED)
 """Tables in these states are not refreshed unless a person asks for it; a group is published without them."""
 STOPPED = (Status.SUSPENDED, Status.QUARANTINED)
@@ -47,7 +55,13 @@ class Rounds:
     names: Names
     announcer: Announcer
     landing: Landing
+    published: Callable[[StreamTable], None]
+    """Told of every table whose new rows readers see."""
+    pinning: Pinning = field(init=False)
     _known: Grouping | None = None
+
+    def __post_init__(self) -> None:
+        self.pinning = Pinning(self.engine)
 
     # What a person asks for ------------------------------------------------------------------------------------------
 
@@ -189,37 +203,31 @@ class Rounds:
         """Nobody else touches a member until all are published; if somebody does so now, none of them is refreshed."""
         try:
             with leased(self.engine, [table.id for table in tables]) as leases:
-                moment = self._not_behind(tables, moment)
-                return self._together(tables, moment, modes, replace(terms, at=moment.at, leases=leases))
+                return self._together(tables, moment, modes, replace(terms, leases=leases))
         except FreshlakeError as error:
             return _none_published(tables, moment, error, [_not_done(t, error.code, error.message) for t in tables])
-
-    def _not_behind(self, tables: Sequence[StreamTable], moment: Round) -> Round:
-        """The moment was taken before the leases: where another process has gone further since, it is taken again."""
-        for table in tables:
-            current = self.engine.catalog.get_by_id(table.id)
-            for key, done in (from_json(current.frontier) or {}).items():
-                pinned = moment.pins.get(key)
-                if pinned is not None and pinned.table_id == done.table_id and pinned.version < done.version:
-                    again = self.begin(e for t in tables for e in self.engine.catalog.dependencies(t.id))
-                    return replace(again, failed=moment.failed)
-        return moment
 
     def _together(
         self, tables: Sequence[StreamTable], moment: Round, modes: Mapping[int, RefreshMode | None], terms: Terms
     ) -> Outcome:
+        """Nobody moves any of the tables meanwhile, so all are brought to one moment before readers see them."""
         if len(tables) == 1:
             return self._refresh(tables, moment, modes, terms)
+        moment = replace(moment, pins=self.pinning.pins(tables, moment.pins))
         outcome = self._refresh(tables, moment, modes, replace(terms, publish=False))
         if outcome.published and not self._in_one_state(tables):
             outcome.published = False
-        if outcome.published:
+        if not outcome.published:
+            return outcome
+        try:
+            # a write does not wait for what others have not brought along
+            if terms.counts and (torn := self.pinning.torn(tables, outcome.results)):
+                raise _not_of_one_moment(tables, torn)
             self.engine.reached("publish")
-            try:
-                self.engine.catalog.publish(terms.leases[table.id] for table in tables)
-            except FreshlakeError as error:
-                return _none_published(tables, moment, error, outcome.results)
-            self.engine.reached("published")
+            self.engine.catalog.publish(terms.leases[table.id] for table in tables)
+        except FreshlakeError as error:
+            return _none_published(tables, moment, error, outcome.results)
+        self.engine.reached("published")
         return outcome
 
     def _refresh(
@@ -235,7 +243,7 @@ class Rounds:
         for table in tables:
             name = str(table.full_name)
             if blockers := self._blockers(table, moment.failed):
-                outcome.results.append(self.skipped(table, "upstream-failed", ", ".join(blockers)))
+                outcome.results.append(self._blocked(table, blockers, moment.failed))
                 outcome.failed[name] = moment.failed[name] = moment.failed[blockers[0]]
                 continue
             try:
@@ -261,6 +269,15 @@ class Rounds:
             seen.setdefault(mirror.full_name.database, set()).add(at)
         return all(len(positions) == 1 for positions in seen.values())
 
+    def _blocked(
+        self, table: StreamTable, blockers: Sequence[str], failed: Mapping[str, FreshlakeError]
+    ) -> RefreshResult:
+        """What is only in other hands goes on there, and its readers with it: no refresh is missing in the history."""
+        detail = ", ".join(blockers)
+        if all(isinstance(failed[name], ELSEWHERE) for name in blockers):
+            return _not_done(table, RefreshInProgress.code, detail)
+        return self.skipped(table, "upstream-failed", detail)
+
     def _blockers(self, table: StreamTable, failed: Mapping[str, FreshlakeError]) -> list[str]:
         if not failed:
             return []
@@ -275,6 +292,7 @@ class Rounds:
         if result.action is Action.REINITIALIZE or not before[after.id].is_populated:
             self.names.show(after)
         folded = self.fold(after) if folds else None
+        self.published(after)
         return replace(result, fold=folded) if folded else result
 
     def skipped(self, table: StreamTable, reason: str, detail: str | None = None) -> RefreshResult:
@@ -296,6 +314,15 @@ def _is_brought(table: StreamTable, *, asked: bool) -> bool:
         return table.shown_status not in STOPPED
     is_loaded = table.is_populated or table.refresh_mode is not RefreshMode.IMMEDIATE
     return is_loaded and table.shown_status not in RESTING
+
+
+def _not_of_one_moment(tables: Sequence[StreamTable], torn: str) -> RefreshInProgress:
+    names = ", ".join(table.full_name.short for table in tables)
+    return RefreshInProgress(
+        f"what {names} read was refreshed by others meanwhile, so they do not show one moment yet",
+        detail=torn,
+        hint="refresh again; a scheduler does so by itself",
+    )
 
 
 def _none_published(

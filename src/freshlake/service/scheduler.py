@@ -28,6 +28,7 @@ from freshlake.service.batches import Batches
 from freshlake.service.conditions import Conditions
 from freshlake.service.idle import Idleness
 from freshlake.service.known import Dag, Known
+from freshlake.service.pruning import Pruning
 from freshlake.service.rounds import Rounds
 from freshlake.service.sampler import Sampler
 from freshlake.service.watched import limits, watched
@@ -48,7 +49,7 @@ class Scheduler:
         self._workers = Workers(engine.clock)
         self._wake = threading.Event()
         self._batches = Batches(engine, rounds, alerts, self._idleness, self._workers, self.wake)
-        self._conditions = Conditions(engine, alerts)
+        self._conditions, self._pruning = Conditions(engine, alerts), Pruning(engine)
         self._overrun: set[str] = set()
         self._thread: threading.Thread | None = None
         self._beaten: dict[str, object] = {}
@@ -150,6 +151,7 @@ class Scheduler:
             self._batches.begin(decided.units, dag, left)
         self._beat(now)
         self._conditions.watch_pending(dag, now)
+        self._pruning.consider(now)
         self._sampler.consider(dag.graph, now, is_idle=not self._batches.busy)
         self.tidy(now)
         return decided

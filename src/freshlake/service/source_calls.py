@@ -1,17 +1,22 @@
-"""The calls of a lake that are about source databases."""
+"""The calls of a lake that are about databases: sources, and deliveries into them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from freshlake.catalog.names import TableName
+from freshlake.refresh.engine import Engine
 from freshlake.service.capture_report import BufferInfo, CaptureReport, CdcHealth, CdcStatus
+from freshlake.service.deliveries import Deliveries, DeliveryInfo
 from freshlake.service.sources import SourceDatabaseInfo, Sources
 
 
 class SourceCalls:
     """What users call; a lake has them among its own."""
 
+    _engine: Engine
     _sources: Sources
+    _deliveries: Deliveries
     _capture_report: CaptureReport
 
     def add_postgres(
@@ -53,3 +58,19 @@ class SourceCalls:
     def change_buffer_sizes(self) -> list[BufferInfo]:
         """What waits in the buffers of triggers."""
         return self._capture_report.buffers()
+
+    def deliver(self, name: str, to: str) -> DeliveryInfo:
+        """Keep the published rows of a stream table in a table of a source database, too: `source.schema.table`.
+
+        The table is made, and follows every refresh in one transaction with its version.
+        """
+        target = TableName.parse(name, self._engine.spark.catalog.currentDatabase())
+        return self._deliveries.add(self._engine.catalog.get(target), to)
+
+    def end_delivery(self, to: str, *, if_exists: bool = False) -> None:
+        """Drop a delivered table; if its database does not answer now, as soon as it does."""
+        self._deliveries.end(to, if_exists=if_exists)
+
+    def deliveries(self) -> list[DeliveryInfo]:
+        """Which stream tables are kept where, how far, and what went wrong."""
+        return self._deliveries.list()

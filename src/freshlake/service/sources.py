@@ -9,6 +9,7 @@ from datetime import datetime
 from freshlake.catalog.source_records import SourceDatabase
 from freshlake.errors import InvalidArgument, SourceInUse
 from freshlake.service.captures import Captures
+from freshlake.service.deliveries import Deliveries
 from freshlake.service.tables import Tables
 from freshlake.service.transitions import AUTO, Transitions
 from freshlake.sources.captured.state import CaptureState
@@ -37,6 +38,7 @@ class Sources:
     captures: Captures
     tables: Tables
     transitions: Transitions
+    deliveries: Deliveries
 
     def add(
         self,
@@ -73,6 +75,14 @@ class Sources:
             raise SourceInUse(
                 f"source {word} is read by {', '.join(readers)}", hint="drop those first, or drop with cascade"
             )
+        delivered = [known for known in catalog.deliveries() if known.database == word]
+        if delivered and not cascade:
+            raise SourceInUse(
+                f"stream tables are delivered to {', '.join(known.full_target for known in delivered)}",
+                hint="end those deliveries first, or drop with cascade",
+            )
+        for known in delivered:
+            self.deliveries.forget(known)
         for mirror in mirrors:
             self.tables.drop(str(mirror.full_name), if_exists=True, cascade=True)
         self.captures.forget(word)

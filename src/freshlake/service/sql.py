@@ -44,6 +44,7 @@ class Sql:
     def run(self, text: str) -> DataFrame:
         """A stream table's name means its published state at the moment of the call."""
         self.protect(text)
+        self.names.show_all()
         self.names.ensure(text)
         with self.immediate.maintained(self._changed(text)):
             return self._run(text)

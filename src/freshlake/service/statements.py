@@ -33,7 +33,7 @@ def _run(fl: Freshlake, statement: Any) -> Iterable[Any]:
         case s.DropStreamTable(name, if_exists, cascade):
             fl.drop_stream_table(name, if_exists=if_exists, cascade=cascade)
             return []
-        case s.CreateSource() | s.AlterSource() | s.DropSource():
+        case s.CreateSource() | s.AlterSource() | s.DropSource() | s.Deliver() | s.EndDelivery():
             return _source(fl, statement)
         case s.RefreshStreamTable(name, full):
             return [fl.refresh(name, mode="FULL" if full else None)]
@@ -49,7 +49,7 @@ def _run(fl: Freshlake, statement: Any) -> Iterable[Any]:
     return [_done(_alter(fl, statement))] if shown is None else shown
 
 
-def _source(fl: Freshlake, statement: s.CreateSource | s.AlterSource | s.DropSource) -> Iterable[Any]:
+def _source(fl: Freshlake, statement: Any) -> Iterable[Any]:
     match statement:
         case s.CreateSource(name, connection, schemas, tables, as_text, mode):
             return [fl.add_postgres(name, connection, schemas=schemas, tables=tables, as_text=as_text, cdc_mode=mode)]
@@ -57,6 +57,10 @@ def _source(fl: Freshlake, statement: s.CreateSource | s.AlterSource | s.DropSou
             return [fl.alter_source(name, cdc_mode=mode)]
         case s.DropSource(name, if_exists, cascade):
             fl.drop_source(name, if_exists=if_exists, cascade=cascade)
+        case s.Deliver(name, to):
+            return [fl.deliver(name, to)]
+        case s.EndDelivery(to, if_exists):
+            fl.end_delivery(to, if_exists=if_exists)
     return []
 
 
@@ -66,6 +70,8 @@ def _show(fl: Freshlake, statement: Any) -> Iterable[Any] | None:
             return fl.status()
         case s.ShowSources():
             return fl.list_sources()
+        case s.ShowDeliveries():
+            return fl.deliveries()
         case s.ShowHealth():
             return fl.health()
         case s.ShowAlerts():

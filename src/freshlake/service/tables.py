@@ -38,6 +38,7 @@ from freshlake.service.announce import Announcer
 from freshlake.service.captures import Captures
 from freshlake.service.capturing import Capturing, capturing
 from freshlake.service.definitions import define_in
+from freshlake.service.deliveries import Deliveries
 from freshlake.service.moment import Round
 from freshlake.service.names import Names
 from freshlake.service.options import DEFAULTS, checked, needs_rules, partition_columns, scheduled
@@ -55,6 +56,7 @@ class Tables:
     rounds: Rounds
     announcer: Announcer
     captures: Captures
+    deliveries: Deliveries
 
     # Create ----------------------------------------------------------------------------------------------------------
 
@@ -183,6 +185,7 @@ class Tables:
             after = self.engine.catalog.get_by_id(after.id)
         if after.generation != table.generation:
             self._bring_group(after)
+            self.deliveries.published(self.engine.catalog.get_by_id(after.id))
         self.announcer.altered(table, after)
         return self.engine.catalog.get_by_id(after.id)
 
@@ -311,6 +314,14 @@ class Tables:
                 f"stream table {table.full_name.short} is read by {', '.join(r.full_name.short for r in readers)}",
                 hint="drop those first, or drop with cascade",
             )
+        delivered = self.engine.catalog.deliveries(table.id)
+        if delivered and not cascade:
+            raise StreamTableInUse(
+                f"stream table {table.full_name.short} is delivered to {', '.join(d.full_target for d in delivered)}",
+                hint="end those deliveries first, or drop with cascade",
+            )
+        for known in delivered:
+            self.deliveries.forget(known)
         for reader in readers:
             self.drop(str(reader.full_name), if_exists=True, cascade=True)
         if self.engine.catalog.find(target) is None:

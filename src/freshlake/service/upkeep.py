@@ -1,4 +1,4 @@
-"""What is done for source databases now and then, beside refreshes: removals, and transitions of capture."""
+"""What is done for source databases now and then, beside refreshes: removals, transitions and late deliveries."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from threading import Thread
 
 from freshlake.service.captures import Captures
+from freshlake.service.deliveries import Deliveries
 from freshlake.service.transitions import Transitions
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -18,6 +19,7 @@ _CLOSING_SECONDS = 5.0
 class Upkeep:
     captures: Captures
     transitions: Transitions
+    deliveries: Deliveries
     _last: datetime = _NEVER
     _thread: Thread | None = None
 
@@ -39,3 +41,4 @@ class Upkeep:
         """All of it, at once."""
         self.captures.retry_removals()
         self.transitions.consider(now)
+        self.deliveries.bring_late()

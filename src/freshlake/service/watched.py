@@ -19,12 +19,12 @@ def watched(
     row: Looked,
     now: datetime,
     *,
-    busy: Collection[str] = (),
+    busy: Mapping[str, datetime | None] | None = None,
     behind: Collection[str] = (),
     typical: Mapping[str, float] | None = None,
 ) -> Watched:
-    """`busy` are being refreshed here, `behind` have missed a write, `typical` is how long refreshes take."""
-    name = row.full_name
+    """`busy` are being refreshed here, since when; `behind` have missed a write; `typical`: how long refreshes take."""
+    name, busy = row.full_name, busy or {}
     return Watched(
         name=name,
         schedule=_schedule(row.schedule),
@@ -34,6 +34,8 @@ def watched(
         tier=tier_of(row.tier, row.reads_per_minute, row.last_read_at or row.created_at, now),
         data_timestamp=row.data_timestamp,
         is_leased=name in busy or row.is_leased(now),
+        leased_at=busy.get(name, row.acquired_at),
+        is_unpublished=not row.is_published,
         retry_at=row.retry_at,
         is_blown=row.fuse_state == BLOWN,
         is_wanted=row.is_wanted or name in behind,

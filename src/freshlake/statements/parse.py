@@ -8,6 +8,7 @@ from typing import Any
 from freshlake.catalog import FoldPolicy, RefreshMode
 from freshlake.dialect import Dialect
 from freshlake.statements.cursor import Cursor
+from freshlake.statements.deliveries import deliver, end_delivery
 from freshlake.statements.sources import alter_source, create_source, drop_source
 from freshlake.statements.tokens import Kind
 from freshlake.statements.values import (
@@ -26,6 +27,7 @@ from freshlake.statements.values import (
     SetSchedule,
     ShowAlerts,
     ShowAudits,
+    ShowDeliveries,
     ShowHealth,
     ShowHistory,
     ShowSources,
@@ -214,6 +216,9 @@ _STATEMENTS: tuple[tuple[tuple[str, ...], Callable[[Cursor], Statement]], ...] =
     (("ALTER", "SOURCE"), alter_source),
     (("DROP", "SOURCE"), drop_source),
     (("SHOW", "SOURCES"), lambda _: ShowSources()),
+    (("DELIVER", "STREAM", "TABLE"), deliver),
+    (("END", "DELIVERY"), end_delivery),
+    (("SHOW", "DELIVERIES"), lambda _: ShowDeliveries()),
     (("REFRESH", "STREAM", "TABLE"), _refresh),
     (("REFRESH", "ALL", "STREAM"), _refresh_all),
     (("SHOW", "STREAM", "TABLES"), lambda _: ShowStreamTables()),

@@ -191,12 +191,36 @@ class ShowSources:
     """SHOW SOURCES."""
 
 
+@dataclass(frozen=True)
+class Deliver:
+    """DELIVER STREAM TABLE … TO."""
+
+    name: str
+    to: str
+
+
+@dataclass(frozen=True)
+class EndDelivery:
+    """END DELIVERY TO."""
+
+    to: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class ShowDeliveries:
+    """SHOW DELIVERIES."""
+
+
 Statement = (
     CreateStreamTable
     | CreateSource
     | AlterSource
     | DropSource
     | ShowSources
+    | Deliver
+    | EndDelivery
+    | ShowDeliveries
     | SetQuery
     | SetSchedule
     | SetRefreshMode

@@ -64,7 +64,6 @@ def _commit(log: Log, staged: Staged, ours: Certificate) -> Certificate:
             f"refresh {ours.refresh_id} would delete rows that are not there",
             detail=f"{log.path} has {count - staged.inserted + staged.deleted} rows, "
             f"{staged.deleted} would be deleted and {staged.inserted} inserted",
-            hint="run verify on the table, then refresh it with mode FULL",
         )
     final = replace(ours, rows_inserted=staged.inserted, rows_deleted=staged.deleted, row_count=count)
     log.commit(staged.actions, Note(NoteKind.REFRESH, final), ours.epoch, head=ours.version)

@@ -54,5 +54,4 @@ def _netted(rows: pa.Table, changes: Sequence[pa.Table], path: str) -> pa.Table:
     except InvariantViolated as error:
         raise InvariantViolated(
             f"a row of {path} has a negative number of copies",
-            hint="run verify on the table, then refresh it with mode FULL",
         ) from error

@@ -1,0 +1,1 @@
+"""Stream tables kept in tables of a PostgreSQL database, too."""
