@@ -15,7 +15,7 @@ from freshlake.errors import SourceInUse
 from freshlake.sources.postgres.capture import Mode
 from tests.integration.capture_database import Bag, Database, new_database
 from tests.integration.lakes import ANY_SHARE, bag
-from tests.integration.postgres_server import LOGICAL, binaries, server
+from tests.integration.postgres_server import LOGICAL, binaries, embedded, server
 
 REVENUE = (
     "SELECT o.region, count(*) AS items, sum(i.price) AS total "
@@ -33,13 +33,14 @@ INSERT INTO items VALUES (1, 10, '{a,b}'), (1, 10, '{a,b}'), (2, 5.5, NULL);
 
 @pytest.fixture(scope="module", params=[Mode.TRIGGER, Mode.WAL])
 def mode(request: pytest.FixtureRequest) -> Mode:
-    """How the tables are captured; a user sees no difference."""
+    """How the tables are captured; a user sees no difference. Each way on a server of another version."""
     return Mode(request.param)
 
 
 @pytest.fixture(scope="module")
 def database(mode: Mode) -> Iterator[Database]:
-    with server(binaries(), LOGICAL) as running, new_database(running) as made:
+    bin_folder = embedded() if mode is Mode.WAL else binaries()
+    with server(bin_folder, LOGICAL) as running, new_database(running) as made:
         made.run(TABLES)
         yield made
 

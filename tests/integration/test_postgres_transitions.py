@@ -211,6 +211,19 @@ def test_what_the_log_cannot_serve_is_refused_and_stays_by_triggers(
     database.run("DROP TABLE keyless")
 
 
+def test_auto_stays_with_triggers_as_long_as_little_is_written(
+    fl: freshlake.Freshlake, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy = fl._engine.settings.model_copy(update={"wal_min_changes_per_second": 1000})
+    monkeypatch.setattr(fl._engine, "settings", busy)
+    fl.alter_source("shop", cdc_mode="auto")
+    write(database, 45)
+    fl.refresh_all()
+    fl._upkeep.run(later(fl))
+    assert (captured_by(fl), installed(database)) == ("trigger", ("triggers",))
+    assert "1000 changes" in fl._upkeep.transitions._reasons["shop"]
+
+
 def test_auto_goes_to_the_log_by_itself_and_back_when_its_slot_is_gone(
     fl: freshlake.Freshlake, database: Database
 ) -> None:
@@ -245,7 +258,7 @@ def test_auto_goes_back_when_a_transition_takes_too_long_or_the_log_fails(
     write(database, 61)
     assert_follows(fl, database)
     assert captured_by(fl) == "wal"
-    fl._captures.database("shop").failures = MAX_FAILURES
+    fl._captures.database("shop").batches.failures = MAX_FAILURES
     fl._upkeep.run(later(fl))
     assert captured_by(fl) == "transitioning"
     write(database, 62)

@@ -130,7 +130,7 @@ class Landing:
         """What the database keeps for longer than needed does no harm, so this may fail."""
         try:
             database = self.captures.database(name)
-            database.forget()
+            database.batches.forget()
             database.release()
             self.transitions.settle(name)
         except FreshlakeError as error:

@@ -122,8 +122,8 @@ class Transitions:
         slot = database.log.slot_state()
         if slot is None or slot.is_lost:
             self._roll_back(name, "its replication slot is missing")
-        elif database.failures >= MAX_FAILURES:
-            self._roll_back(name, f"the log could not be read {database.failures} times in a row")
+        elif database.batches.failures >= MAX_FAILURES:
+            self._roll_back(name, f"the log could not be read {database.batches.failures} times in a row")
 
     def _roll_back(self, name: str, why: str) -> None:
         transition = self.of(name)
@@ -134,7 +134,7 @@ class Transitions:
             transition.take_back()
         else:
             transition.to_triggers()
-        transition.database.failures = 0
+        transition.database.batches.failures = 0
         self._warned.pop(name, None)
         after = transition.database.state()
         self._tell("transition_rolled_back", name, before.word, after.word, why)

@@ -7,12 +7,10 @@ read up to it. So every mirror that stands at a position holds the same state of
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import RLock
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -24,21 +22,18 @@ from freshlake.catalog.source_records import SourceDatabase
 from freshlake.catalog.store import Catalog
 from freshlake.errors import (
     CaptureBusy,
-    FreshlakeError,
-    SourceDenied,
     SourceHistoryLost,
     SourceReplaced,
-    SourceUnreachable,
-    ValueNotRepresentable,
 )
-from freshlake.sources.captured.batch import Batch, TableChange, gather
+from freshlake.sources.captured.batch import TableChange
 from freshlake.sources.captured.copying import CopyLimits, TableCopy
 from freshlake.sources.captured.positions import newest, numbered, place_of
+from freshlake.sources.captured.reading import Batches
 from freshlake.sources.captured.spool import Spooled, clear
 from freshlake.sources.captured.state import CaptureState, mode_of
 from freshlake.sources.postgres.capture import Capture, CopyPoint, Mode
 from freshlake.sources.postgres.connection import transaction
-from freshlake.sources.postgres.events import Event, Resync
+from freshlake.sources.postgres.events import Resync
 from freshlake.sources.postgres.naming import Names
 from freshlake.sources.postgres.pool import Pool
 from freshlake.sources.postgres.position import LsnPosition, SnapshotPosition
@@ -57,9 +52,6 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 5
 """Others may pin a position at the same time; they do not do so all the time."""
-_ALSO_BY_TRIGGERS = (SourceUnreachable, SourceDenied, ValueNotRepresentable)
-"""Errors that have nothing to do with the log."""
-_KEPT_BATCHES = 2
 _LOG_BYTES = 16 * 1024 * 1024
 """So much log without a captured change is not kept for longer: positions move, and it is confirmed."""
 
@@ -110,12 +102,9 @@ class CapturedDatabase:
         self._catalog, self._spark, self._limits = catalog, spark, limits or CopyLimits()
         self._staging = staging / uuid4().hex
         self._held: dict[Position, Held] = {}
-        self._batches: OrderedDict[tuple[str, str], Batch] = OrderedDict()
         self._sound: tuple[Mode, str] | None = None
         self._released: Position | None = None
-        self._lock = RLock()
-        self.failures = 0
-        """How often in a row the log could not be read, though the database answered."""
+        self.batches = Batches(self.name, self.ways, self.state, self._staging)
 
     def mirrored(self) -> list[Mirrored]:
         """The captured tables, as the catalog has them now."""
@@ -175,8 +164,7 @@ class CapturedDatabase:
         if not isinstance(begin, LsnPosition) or not isinstance(end, LsnPosition) or end.lsn - begin.lsn > _LOG_BYTES:
             return True
         try:
-            with self._lock:
-                return not self._batch(start, numbered(start.version + 1, end), tables).is_empty
+            return not self.batches.between(start, numbered(start.version + 1, end), lambda: tables).is_empty
         except (SourceHistoryLost, SourceReplaced):
             return True  # the mirrors will be copied at a new position
 
@@ -212,7 +200,7 @@ class CapturedDatabase:
         """A new position at which these tables may be copied, for as long as the block runs."""
         with ExitStack() as held:
             position, point = self._copy_point(held, tables)
-            self._held[position] = Held(point, self._folder())
+            self._held[position] = Held(point, self.batches.folder())
             held.callback(self._let_go, position)
             yield position
 
@@ -245,62 +233,14 @@ class CapturedDatabase:
 
     def change(self, captured: Captured, start: Position, end: Position) -> TableChange:
         """What happened to one table; all tables that stand at the same position are read with it."""
-        with self._lock:
-            batch = self._batch(start, end)
-            if captured.oid not in batch.changes:
-                batch = self._read(start, end, [captured])
-            return batch.changes[captured.oid]
+        return self.batches.change(captured, start, end, lambda: self._standing_at(start))
 
     def resyncs(self, start: Position, end: Position) -> dict[int, Resync]:
         """The tables whose changes cannot be followed from one position to the other."""
-        with self._lock:
-            return self._batch(start, end).resyncs
+        return self.batches.between(start, end, lambda: self._standing_at(start)).resyncs
 
-    def _batch(self, start: Position, end: Position, tables: Sequence[Captured] | None = None) -> Batch:
-        """What happened to these tables, or to all that stand at the first position; kept until it is landed."""
-        key = (start.fingerprint, end.fingerprint)
-        if key not in self._batches:
-            standing = [m.captured for m in self.mirrored() if m.stands_at(self.key) == start]
-            self._batches[key] = self._read(start, end, standing if tables is None else tables)
-            while len(self._batches) > _KEPT_BATCHES:
-                clear(self._batches.popitem(last=False)[1].folder)
-        return self._batches[key]
-
-    def _read(self, start: Position, end: Position, tables: Sequence[Captured]) -> Batch:
-        events = self._events(start, place_of(end), end.version, tables) if start != end else iter(())
-        try:
-            batch = gather(events, tables, self._folder())
-        except _ALSO_BY_TRIGGERS:
-            raise
-        except FreshlakeError:
-            self.failures += mode_of(place_of(end)) is Mode.WAL
-            raise
-        self.failures = 0
-        return batch
-
-    def _events(self, start: Position, end: Place, upto: int | None, tables: Sequence[Captured]) -> Iterator[Event]:
-        """What leads from one position to another, by way of the hand-overs between their numbers."""
-        place = place_of(start)
-        for crossing in self.state().between(start.version, upto):
-            yield from self._ways_of(place, crossing.before).read(place, crossing.before, tables)
-            place = crossing.after
-        yield from self._ways_of(place, end).read(place, end, tables)
-
-    def _ways_of(self, start: Place, end: Place) -> Capture:
-        if mode_of(start) is mode_of(end):
-            return self.ways[mode_of(start)]
-        if mode_of(start) is Mode.WAL:
-            raise SourceHistoryLost(f"the log of source {self.name} is not captured any more", hint="copy it anew")
-        raise CaptureBusy(f"source {self.name} has gone back to triggers in this moment", hint="try again")
-
-    def _folder(self) -> Path:
-        return self._staging / uuid4().hex
-
-    def forget(self) -> None:
-        """What was read is not needed any more."""
-        with self._lock:
-            while self._batches:
-                clear(self._batches.popitem()[1].folder)
+    def _standing_at(self, position: Position) -> list[Captured]:
+        return [mine.captured for mine in self.mirrored() if mine.stands_at(self.key) == position]
 
     def copy(self, captured: Captured, at: Position) -> Spooled | None:
         """All rows of a table at a position that is held; None if it is not."""
@@ -317,9 +257,8 @@ class CapturedDatabase:
         with self.ways[self.state().mode].copy_point([captured]) as point:
             if at.table_id != point.position.origin:
                 raise SourceHistoryLost(f"source {self.name} has another history than at position {at.version}")
-            rows = TableCopy(self.pool, captured, point.snapshot, self._folder(), self._limits).rows(self._spark)
-            events = self._events(at, point.position, None, [captured])
-            return rows, gather(events, [captured], self._folder()).changes[captured.oid]
+            copy = TableCopy(self.pool, captured, point.snapshot, self.batches.folder(), self._limits)
+            return copy.rows(self._spark), self.batches.since(captured, at, point.position)
 
     # Forgetting ------------------------------------------------------------------------------------------------------
 
@@ -337,7 +276,7 @@ class CapturedDatabase:
         return [position for position in found if position is not None]
 
     def close(self) -> None:
-        self.forget()
+        self.batches.forget()
         clear(self._staging)
         self.pool.close()
 
