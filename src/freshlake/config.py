@@ -146,6 +146,14 @@ class Settings(BaseSettings):
             description="From so many changes of a source database on, `cdc_mode` auto uses its log; 0 = always.",
         ),
     ] = 1_000
+    slot_lag_warning_threshold_mb: Annotated[
+        int,
+        Field(ge=1, le=10_000_000, description="A server that keeps so much log for a slot is worth a warning."),
+    ] = 100
+    slot_lag_critical_threshold_mb: Annotated[
+        int,
+        Field(ge=1, le=10_000_000, description="A server that keeps so much log for a slot is in danger."),
+    ] = 1_024
     alert_webhooks: Annotated[
         str,
         AfterValidator(_addresses),

@@ -120,7 +120,7 @@ class Freshlake(GroupCalls, SourceCalls, AlertCalls):
         self._snapshots = Snapshots(engine, self._reading, self._name)
         self._sql = Sql(engine, self._names, self._reading.state, self._immediate)
         self._report = Report(self._tables)
-        self._health = Health(engine)
+        self._health = Health(engine, self._capture_report, self._deliveries)
         engine.catalog.fail_interrupted()
         self._names.begin()
 

@@ -20,7 +20,7 @@ from freshlake.refresh import choose, quarantine, repair
 from freshlake.refresh.result import FoldResult, RefreshResult, Verification
 from freshlake.service import rounds
 from freshlake.service.audits import AuditRecord
-from freshlake.service.capture_report import BufferInfo, CdcHealth, CdcStatus
+from freshlake.service.capture_report import BufferInfo, CdcHealth, CdcStatus, SlotInfo
 from freshlake.service.choices import Choice, PastChoice
 from freshlake.service.deliveries import DeliveryInfo
 from freshlake.service.pool import JobStatus, WorkerPool
@@ -57,6 +57,7 @@ RECORDS = (
     CdcStatus,
     CdcHealth,
     BufferInfo,
+    SlotInfo,
 )
 WORDS = (
     *("stream table", "source", "change", "weight", "delta", "frontier", "base", "log", "fold", "refresh", "program"),

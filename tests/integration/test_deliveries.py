@@ -143,6 +143,7 @@ def test_a_database_that_does_not_answer_fails_no_refresh(
     assert [str(alert.event) for alert in heard if "delivery" in str(alert.event)] == ["delivery_failed"]
     version, _, attempts = info(fl, "reports.public.regions")
     assert attempts == 1
+    assert [f.name for f in fl.health() if f.code == "delivery-failed"] == ["reports.public.regions"]
     assert version is not None
     fl._captures.close()
     fl._deliveries.bring_late()

@@ -281,8 +281,16 @@ def test_a_slot_that_is_gone_is_made_anew_and_the_tables_copied(
 ) -> None:
     if mode is Mode.TRIGGER:
         assert database.one("SELECT count(*) FROM pg_replication_slots") == 0
+        assert fl.slot_health() == []
         return
+    (slot,) = fl.slot_health()
+    assert (slot.source, slot.slot_name) == ("shop", database.one("SELECT slot_name FROM pg_replication_slots"))
+    assert (slot.level, slot.alert) == ("ok", None)
+    assert slot.retained_bytes >= slot.lag_bytes >= 0
     database.run("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots")
+    (slot,) = fl.slot_health()
+    assert (slot.slot_name, slot.level, slot.alert) == (None, "critical", "replication_slot_missing")
+    assert [f.name for f in fl.health() if f.code == "replication_slot_missing"] == ["shop"]
     database.run("INSERT INTO orders (id, region) VALUES (90, 'unseen')")
     found = actions(fl)
     assert found["shop.public.orders"] == found["shop.public.items"] == ("FULL", "history-lost")

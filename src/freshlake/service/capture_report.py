@@ -11,8 +11,10 @@ from freshlake.errors import FreshlakeError
 from freshlake.service.captures import Captures
 from freshlake.sources.captured import CapturedDatabase
 from freshlake.sources.captured.database import Mirrored
+from freshlake.sources.postgres.capture import Mode
 from freshlake.sources.postgres.tables import refused
 from freshlake.sources.postgres.trigger.buffers import BufferSize, sizes
+from freshlake.sources.postgres.wal.slot import Level, judge
 
 T = TypeVar("T")
 
@@ -53,6 +55,20 @@ class BufferInfo:
     pending_rows: int
     buffer_bytes: int
     oldest_seconds: float | None
+
+
+@dataclass(frozen=True)
+class SlotInfo:
+    """The replication slot of a source database that is read from its log; `alert` is None if all is well."""
+
+    source: str
+    slot_name: str | None
+    active: bool
+    lag_bytes: int
+    retained_bytes: int
+    level: str
+    alert: str | None
+    detail: str | None
 
 
 @dataclass
@@ -100,6 +116,29 @@ class CaptureReport:
                 alert=alert,
                 detail=detail,
             )
+
+    def slots(self) -> list[SlotInfo]:
+        """The slots of all databases that are read from their logs; one that does not answer is an alert."""
+        return [self._slot(database) for database in self._databases() if self._reads_log(database)]
+
+    def _reads_log(self, record: SourceDatabase) -> bool:
+        database = self.captures.database(record.name)
+        return database.state().mode is Mode.WAL and bool(database.mirrored())
+
+    def _slot(self, record: SourceDatabase) -> SlotInfo:
+        settings = self.captures.engine.settings
+        slot, problem = _asked(self.captures.database(record.name).log.slot_state)
+        if problem is not None:
+            return SlotInfo(record.name, None, False, 0, 0, Level.CRITICAL, problem.code, problem.message)
+        found = judge(
+            slot,
+            warning_mb=settings.slot_lag_warning_threshold_mb,
+            critical_mb=settings.slot_lag_critical_threshold_mb,
+        )
+        if slot is None:
+            return SlotInfo(record.name, None, False, 0, 0, found.level, found.alert, found.detail)
+        figures = (slot.active, slot.lag_bytes, slot.retained_bytes)
+        return SlotInfo(record.name, slot.name, *figures, found.level, found.alert, found.detail or None)
 
     def buffers(self) -> list[BufferInfo]:
         """What waits in the buffers of triggers; raises if a database does not answer."""

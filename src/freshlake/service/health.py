@@ -23,6 +23,9 @@ from freshlake.refresh.edges import graph
 from freshlake.refresh.engine import Engine
 from freshlake.schedule.effective import effective_schedules
 from freshlake.schedule.expression import Calculated, parse_schedule
+from freshlake.service.capture_report import CaptureReport
+from freshlake.service.database_findings import database_findings
+from freshlake.service.deliveries import Deliveries
 from freshlake.service.liveness import liveness
 from freshlake.service.report import Finding, Severity, unfolded_versions
 from freshlake.service.watched import limits, watched
@@ -33,11 +36,13 @@ _ORDER = tuple(Severity)
 @dataclass
 class Health:
     engine: Engine
+    capture: CaptureReport
+    deliveries: Deliveries
 
     def findings(self) -> list[Finding]:
         """Worst first; among equals sources come before the stream tables that may suffer from them."""
         tables = self.engine.catalog.stream_tables()
-        found = [*self._sources(), *self._scheduler(tables)]
+        found = [*self._sources(), *database_findings(self.capture, self.deliveries), *self._scheduler(tables)]
         found += [finding for t in tables for finding in check(self._seen(t))]
         return sorted(found, key=lambda finding: _ORDER.index(finding.severity))
 

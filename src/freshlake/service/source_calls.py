@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from freshlake.catalog.names import TableName
 from freshlake.refresh.engine import Engine
-from freshlake.service.capture_report import BufferInfo, CaptureReport, CdcHealth, CdcStatus
+from freshlake.service.capture_report import BufferInfo, CaptureReport, CdcHealth, CdcStatus, SlotInfo
 from freshlake.service.deliveries import Deliveries, DeliveryInfo
 from freshlake.service.sources import SourceDatabaseInfo, Sources
 
@@ -54,6 +54,10 @@ class SourceCalls:
     def check_cdc_health(self) -> list[CdcHealth]:
         """Whether what captures changes is as it should be, table by table."""
         return self._capture_report.health()
+
+    def slot_health(self) -> list[SlotInfo]:
+        """How much log the servers keep for the slots that source databases are read through."""
+        return self._capture_report.slots()
 
     def change_buffer_sizes(self) -> list[BufferInfo]:
         """What waits in the buffers of triggers."""

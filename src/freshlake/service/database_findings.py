@@ -1,0 +1,43 @@
+"""What a person should know about source databases: gaps of capture, slots that keep much log, late deliveries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from freshlake.service.capture_report import CaptureReport
+from freshlake.service.deliveries import Deliveries
+from freshlake.service.report import Finding, Severity
+from freshlake.sources.postgres.wal.slot import Level
+
+DELIVERY_FAILED = "delivery-failed"
+
+
+def database_findings(capture: CaptureReport, deliveries: Deliveries) -> Iterator[Finding]:
+    """One for each table, slot and delivery with which something is wrong."""
+    for table in capture.health():
+        if table.alert is not None:
+            yield Finding(
+                Severity.WARNING,
+                table.alert,
+                f"{table.source}.{table.source_table}",
+                table.detail or "its changes are not captured",
+                "refresh a stream table that reads it: the table is copied anew where that is needed",
+            )
+    for slot in capture.slots():
+        if slot.alert is not None:
+            yield Finding(
+                Severity.ERROR if slot.level == Level.CRITICAL else Severity.WARNING,
+                slot.alert,
+                slot.source,
+                slot.detail or "its slot is not as it should be",
+                f"refresh what reads {slot.source} more often, or drop the source",
+            )
+    for delivery in deliveries.list():
+        if delivery.error is not None:
+            yield Finding(
+                Severity.WARNING,
+                DELIVERY_FAILED,
+                delivery.target,
+                f"{delivery.attempts} deliveries of {delivery.stream_table} failed: {delivery.error}",
+                f'correct the cause; then fl.deliver("{delivery.stream_table}", "{delivery.target}"), or wait',
+            )
