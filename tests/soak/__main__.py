@@ -30,7 +30,7 @@ from tests.soak.writer import Customer, Writer, first_rows
 
 TOML = "min_schedule_seconds = 30\nlease_seconds = 15\nscheduler_interval_ms = 500\n"
 SHARE = 0.95
-WORK_EVERY, LOOK_EVERY, SETTLE = 20.0, 2.0, 180.0
+WORK_EVERY, LOOK_EVERY, SETTLE = 20.0, 2.0, 240.0
 
 
 @dataclass
@@ -146,7 +146,7 @@ def _settle(soak: Soak) -> list[str]:
         if not behind:
             break
         time.sleep(LOOK_EVERY)
-    wrong = [f"not caught up after three minutes: {', '.join(sorted(behind))}"] if behind else []
+    wrong = [f"not caught up after {SETTLE:.0f} s: {', '.join(sorted(behind))}"] if behind else []
     wrong += soak.daemons.stop()
     soak.checker.published()
     wrong += soak.checker.wrong[len(soak.wrong) :]

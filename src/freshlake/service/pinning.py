@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from freshlake.catalog.enums import Action, Status
 from freshlake.catalog.records import Dependency, StreamTable
+from freshlake.errors import FreshlakeError
 from freshlake.refresh import roots
 from freshlake.refresh.edges import graph
 from freshlake.refresh.engine import ROOTS_DISAGREE, Engine
@@ -79,7 +80,10 @@ class Pinning:
         edge = next((edge for edge in edges if edge.source_key == key), None)
         if edge is None:
             return wanted  # read by nobody here
-        head = self.engine.source(edge).head()
+        try:
+            head = self.engine.source(edge).head()
+        except FreshlakeError:
+            return pin  # the table that reads it says so
         return wanted if head.table_id == wanted.table_id and head.version >= wanted.version else pin
 
     def _rest_above(self, tables: Sequence[StreamTable]) -> bool:
