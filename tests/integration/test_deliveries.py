@@ -151,6 +151,26 @@ def test_a_database_that_does_not_answer_fails_no_refresh(
     assert there(postgres_server, "public.regions") == here(fl, "regions")
 
 
+def test_a_lake_that_was_put_back_sends_all_rows(fl: Freshlake, postgres_server: Server) -> None:
+    """The version there is one that the stream table has not reached (again)."""
+    ahead = "UPDATE freshlake_delivered.positions SET version = 1000 WHERE target = 'public.regions'"
+    postgres_server.run(ahead, "reports")
+    fl.sql("INSERT INTO orders VALUES (55,'east',1)")
+    fl.refresh("regions")
+    assert info(fl, "reports.public.regions")[1] == "rebuilt"
+    assert there(postgres_server, "public.regions") == here(fl, "regions")
+
+
+def test_a_defect_fails_no_refresh(fl: Freshlake, postgres_server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    fl.sql("INSERT INTO orders VALUES (56,'east',1)")
+    with monkeypatch.context() as patch:
+        patch.setattr(target_module.Target, "apply", lambda *_: 1 // 0)
+        assert str(fl.refresh("regions").action) == "DIFFERENTIAL"
+    assert [d.error is not None for d in fl.deliveries() if d.target == "reports.public.regions"] == [True]
+    fl._deliveries.bring_late()
+    assert there(postgres_server, "public.regions") == here(fl, "regions")
+
+
 def test_another_query_changes_the_columns_there(fl: Freshlake, postgres_server: Server) -> None:
     postgres_server.run("CREATE INDEX mine ON public.per_region (region)", "reports")
     fl.alter_stream_table("per_region", query="SELECT region, max(amount) AS most FROM orders GROUP BY region")

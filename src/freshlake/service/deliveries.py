@@ -24,6 +24,8 @@ from freshlake.delivery.target import Place, Target
 from freshlake.errors import DeliveryConflict, DeliveryUnsupported, FreshlakeError, InvalidName, StorageMissing
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.inputs import SMALL_ROWS
+from freshlake.refresh.refused import defect
+from freshlake.refresh.spark_errors import translated
 from freshlake.service.captures import Captures
 from freshlake.service.reading import Reading
 from freshlake.sources.postgres.connection import transaction
@@ -116,51 +118,54 @@ class Deliveries:
             self._try(known)
 
     def _try(self, known: Delivery) -> None:
+        table = self.engine.catalog.get_by_id(known.stream_table_id)
         try:
             self._bring(known)
-        except FreshlakeError as error:
-            self.engine.catalog.delivery_failed(known, f"{error.code}: {error.message}")
-            _log.warning("delivery into %s: %s", known.full_target, error.message)
-            name = str(self.engine.catalog.get_by_id(known.stream_table_id).full_name)
-            what = {"target": known.full_target, "error_code": error.code, "error": error.message}
-            self.alerts.emit(Event.DELIVERY_FAILED, name, **what)
+        except Exception as error:
+            told = error if isinstance(error, FreshlakeError) else defect(table.full_name, error)
+            self.engine.catalog.delivery_failed(known, f"{told.code}: {told.message}")
+            _log.warning("delivery into %s: %s", known.full_target, told.message)
+            what = {"target": known.full_target, "error_code": told.code, "error": told.message}
+            self.alerts.emit(Event.DELIVERY_FAILED, str(table.full_name), **what)
 
     # One delivery ----------------------------------------------------------------------------------------------------
 
     def _bring(self, known: Delivery) -> None:
         """Bring the table in the database to the published version; who does so at the same time is waited for."""
-        table = self.engine.catalog.get_by_id(known.stream_table_id)
-        wanted = Place(table.storage_id, table.published_generation, table.published_version)
-        schema, _, name = known.target.partition(".")
-        target = Target(self.engine.catalog.lake_id, schema, name, columns_of(self._schema(table)))
-        while True:
-            at = self._place(known, target, wanted)
-            if wanted.precedes(at):
-                self._delivered(known, at, 0, None)
-                return
-            done = self._moved(known, target, table, at, wanted)
-            if done is not None:
-                self._delivered(known, wanted, *done)
-                return
+        with translated():
+            while True:
+                at = self._place(known)
+                # looked at afterwards: what is there was published before, unless the lake was put back
+                table = self.engine.catalog.get_by_id(known.stream_table_id)
+                wanted = Place(table.storage_id, table.published_generation, table.published_version)
+                done = (0, None) if at == wanted else self._moved(known, table, at, wanted)
+                if done is not None:
+                    self._delivered(known, wanted, *done)
+                    return
 
     def _delivered(self, known: Delivery, at: Place, rows: int, reason: str | None) -> None:
         self.engine.catalog.delivered(known, generation=at.generation, version=at.version, rows=rows, reason=reason)
 
-    def _place(self, known: Delivery, target: Target, wanted: Place) -> Place:
+    def _target(self, known: Delivery, table: StreamTable) -> Target:
+        schema, _, name = known.target.partition(".")
+        return Target(self.engine.catalog.lake_id, schema, name, columns_of(self._schema(table)))
+
+    def _place(self, known: Delivery) -> Place:
         """Which version is there; a table that is not there is made."""
+        table = self.engine.catalog.get_by_id(known.stream_table_id)
+        target = self._target(known, table)
         with self._pool(known).take() as connection:
             with transaction(connection, read_only=True) as cursor:
                 at = target.place(cursor)
             if at is None:
-                at = Place(wanted.storage, wanted.generation, _NEVER)
+                at = Place(table.storage_id, table.published_generation, _NEVER)
                 with transaction(connection) as cursor:
                     target.make(cursor, at)
             return at
 
-    def _moved(
-        self, known: Delivery, target: Target, table: StreamTable, at: Place, wanted: Place
-    ) -> tuple[int, str | None] | None:
+    def _moved(self, known: Delivery, table: StreamTable, at: Place, wanted: Place) -> tuple[int, str | None] | None:
         """Rows sent and why all of them, if so; None when somebody else was there in between."""
+        target = self._target(known, table)
         changes, reason = self._changes(table, at, wanted)
         if changes is not None:
             try:
