@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from freshlake.catalog.database import Database
 from freshlake.catalog.enums import Action, RefreshStatus, Status
@@ -33,7 +33,8 @@ MAX_RETRIES = 5
 
 _LONGEST_PAUSE = 60.0
 _NO_RETRY = {"retries": 0, "retry_at": None}
-_SEEN = ("generation", "version", "needs_reinit", "fingerprint", "frontier")
+_SEEN = ("generation", "version", "status", "quarantined_at", "needs_reinit", "fingerprint", "frontier")
+_STATE = select(*(stream_tables.c[name] for name in _SEEN)).where(stream_tables.c.id == bindparam("id"))
 
 
 class Commits(Database):
@@ -258,8 +259,7 @@ def _is_left(connection: Connection, seen: StreamTable, epoch: int | None, now: 
 
 
 def _is_as_seen(connection: Connection, seen: StreamTable) -> bool:
-    columns = [stream_tables.c[name] for name in _SEEN]
-    row = connection.execute(select(*columns).where(stream_tables.c.id == seen.id)).first()
+    row = connection.execute(_STATE, {"id": seen.id}).first()
     if row is None:
         raise NotFound(f"there is no stream table {seen.full_name.short}", detail="it was dropped")
     return tuple(row) == tuple(getattr(seen, name) for name in _SEEN)

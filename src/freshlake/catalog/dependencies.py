@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete, insert, select
+from sqlalchemy import Connection, Select, bindparam, delete, insert, select
 
 from freshlake.catalog.database import Database
 from freshlake.catalog.enums import SourceType
@@ -20,7 +20,11 @@ from freshlake.catalog.tables import change_tracking, dependencies, stream_table
 from freshlake.catalog.upsert import upsert
 from freshlake.catalog.watching import owned
 
-_OF_DEPENDENCY = [column for column in dependencies.c if column.name != "stream_table_id"]
+_READ_BY = (
+    select(*(column for column in dependencies.c if column.name != "stream_table_id"))
+    .where(dependencies.c.stream_table_id == bindparam("id"))
+    .order_by(dependencies.c.source_key)
+)
 
 
 class Dependencies(Database):
@@ -32,13 +36,12 @@ class Dependencies(Database):
 
     def dependencies(self, stream_table_id: int) -> tuple[Dependency, ...]:
         """What a stream table reads, by source key; read again only when the graph has changed."""
-        query = select(*_OF_DEPENDENCY).where(dependencies.c.stream_table_id == stream_table_id)
         with self._read() as connection:
             version = graph_version(connection)
             known = self._edges.get(stream_table_id)
             if known is not None and known[0] == version:
                 return known[1]
-            found = fetch(connection, query.order_by(dependencies.c.source_key), Dependency)
+            found = fetch(connection, _READ_BY, Dependency, id=stream_table_id)
         # what an open transaction sees may be taken back, and its number given to another change
         if not self.in_transaction:
             self._edges[stream_table_id] = (version, found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, bindparam, select
 
 from freshlake.catalog.tables import meta
 from freshlake.catalog.upsert import upsert
@@ -11,6 +11,7 @@ _GRAPH, _CHANGES = "dag_version", "dag_changes"
 _REMEMBERED = 200
 """Changes of the graph that are told one by one; who has missed more reads it anew."""
 _NO_TABLE = 0
+_VALUE = select(meta.c.value).where(meta.c.key == bindparam("key"))
 
 
 def graph_changed(connection: Connection, stream_table_id: int = _NO_TABLE) -> None:
@@ -41,5 +42,5 @@ def _changes(connection: Connection) -> list[tuple[int, int]]:
 
 
 def _meta(connection: Connection, key: str) -> str | None:
-    found: str | None = connection.execute(select(meta.c.value).where(meta.c.key == key)).scalar()
+    found: str | None = connection.execute(_VALUE, {"key": key}).scalar()
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, RowMapping, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, select, update
 
 from freshlake.catalog.database import Database
 from freshlake.catalog.owner import describe, is_dead
@@ -15,6 +15,8 @@ from freshlake.catalog.stream_tables import require
 from freshlake.catalog.tables import leases
 from freshlake.catalog.upsert import upsert
 from freshlake.errors import LeaseLost, RefreshInProgress
+
+_OF_TABLE = select(leases).where(leases.c.stream_table_id == bindparam("id"))
 
 
 class Leases(Database):
@@ -95,7 +97,7 @@ def check_epoch(connection: Connection, stream_table_id: int, epoch: int) -> Non
 
 
 def _row(connection: Connection, stream_table_id: int) -> RowMapping | None:
-    return connection.execute(select(leases).where(leases.c.stream_table_id == stream_table_id)).mappings().first()
+    return connection.execute(_OF_TABLE, {"id": stream_table_id}).mappings().first()
 
 
 def _store(connection: Connection, lease: Lease) -> None:

@@ -16,6 +16,8 @@ from freshlake.catalog.tables import registered_schemas, registered_tables
 from freshlake.catalog.upsert import upsert
 from freshlake.errors import AlreadyExists
 
+_STAMP = select(func.count(), func.max(registered_tables.c.created_at))
+
 
 class Registry(Database):
     """Remember and forget what Spark's own catalog keeps only for a session."""
@@ -61,9 +63,8 @@ class Registry(Database):
 
     def names_stamp(self) -> str:
         """Another text whenever a table or view was made, replaced or forgotten, by any process."""
-        query = select(func.count(), func.max(registered_tables.c.created_at))
         with self._read() as connection:
-            count, newest = connection.execute(query).one()
+            count, newest = connection.execute(_STAMP).one()
         return f"{count} {newest}"
 
     def remove_table(self, name: TableName) -> bool:

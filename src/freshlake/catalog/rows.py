@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Executable
 
@@ -12,10 +12,10 @@ from freshlake.errors import CatalogCorrupt
 R = TypeVar("R")
 
 
-def fetch(connection: Connection, statement: Executable, record: Callable[..., R]) -> tuple[R, ...]:
+def fetch(connection: Connection, statement: Executable, record: Callable[..., R], **parameters: Any) -> tuple[R, ...]:
     """All rows of a statement, each made into a record from its columns by name."""
     try:
-        return tuple(record(**row) for row in connection.execute(statement).mappings())
+        return tuple(record(**row) for row in connection.execute(statement, parameters).mappings())
     except (ValueError, TypeError) as error:
         raise CatalogCorrupt("the catalog holds a damaged record", detail=str(error)) from error
 
@@ -28,7 +28,7 @@ def fetch_in_order(connection: Connection, statement: Executable, record: Callab
         raise CatalogCorrupt("the catalog holds a damaged record", detail=str(error)) from error
 
 
-def fetch_one(connection: Connection, statement: Executable, record: Callable[..., R]) -> R | None:
+def fetch_one(connection: Connection, statement: Executable, record: Callable[..., R], **parameters: Any) -> R | None:
     """The first row of a statement as a record, or None."""
-    rows = fetch(connection, statement, record)
+    rows = fetch(connection, statement, record, **parameters)
     return rows[0] if rows else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from freshlake.catalog.database import Database
 from freshlake.catalog.enums import Status
@@ -20,6 +20,10 @@ _FIXED = {"id", "created_at", "updated_at"}
 _TOGETHER = {"refresh_mode", "diamond_consistency"}
 """What decides which tables are published together."""
 _CHANGEABLE = {column.name for column in stream_tables.c} - _FIXED
+_BY_ID = select(stream_tables).where(stream_tables.c.id == bindparam("id"))
+_BY_NAME = select(stream_tables).where(
+    (stream_tables.c.schema == bindparam("schema")) & (stream_tables.c.name == bindparam("name"))
+)
 
 
 class StreamTables(Database):
@@ -84,13 +88,12 @@ class StreamTables(Database):
 
 def find(connection: Connection, name: TableName) -> StreamTable | None:
     """The stream table of this name inside a transaction, or None."""
-    named = (stream_tables.c.schema == name.schema) & (stream_tables.c.name == name.name)
-    return fetch_one(connection, select(stream_tables).where(named), StreamTable)
+    return fetch_one(connection, _BY_NAME, StreamTable, schema=name.schema, name=name.name)
 
 
 def require(connection: Connection, stream_table_id: int) -> StreamTable:
     """The stream table of this id inside a transaction; raises NotFound."""
-    found = fetch_one(connection, select(stream_tables).where(stream_tables.c.id == stream_table_id), StreamTable)
+    found = fetch_one(connection, _BY_ID, StreamTable, id=stream_table_id)
     if found is None:
         raise NotFound(f"there is no stream table with id {stream_table_id}", detail="it was dropped")
     return found

@@ -247,7 +247,8 @@ class Rounds:
                 outcome.failed[name] = moment.failed[name] = moment.failed[blockers[0]]
                 continue
             try:
-                current = self.engine.catalog.get_by_id(table.id)
+                # a table alone was read just now; if it moved since, its refresh notices
+                current = table if len(tables) == 1 else self.engine.catalog.get_by_id(table.id)
                 result = self.announcer.refresh(current, pins, modes.get(table.id), terms)
             except FreshlakeError as error:
                 outcome.failed[name] = moment.failed[name] = error
