@@ -134,6 +134,10 @@ class Settings(BaseSettings):
     audit_repair: Annotated[
         bool, Field(description="Whether what an audit finds wrong is put right at once; if not, a person decides.")
     ] = True
+    cdc_mode: Annotated[
+        Literal["auto", "trigger", "wal"],
+        Field(description="How a source database is captured that is added without a `cdc_mode` of its own."),
+    ] = "auto"
     wal_transition_timeout: Annotated[
         int,
         Field(ge=1, le=86_400, description="Seconds that a source database may take to go from triggers to its log."),

@@ -29,17 +29,19 @@ from freshlake.service.alert_calls import AlertCalls
 from freshlake.service.announce import Announcer
 from freshlake.service.auditing import Auditing
 from freshlake.service.audits import AuditRecord, Audits
+from freshlake.service.capture_modes import CaptureModes
 from freshlake.service.capture_report import CaptureReport
 from freshlake.service.captures import Captures
 from freshlake.service.choices import Choice, PastChoice, next_choice, past_choices
 from freshlake.service.deliveries import Deliveries
+from freshlake.service.doctor import Diagnosis, Doctor
 from freshlake.service.group_calls import GroupCalls
 from freshlake.service.health import Health
 from freshlake.service.immediate import Immediate
 from freshlake.service.landing import Landing
 from freshlake.service.names import Names
 from freshlake.service.on_demand import OnDemand
-from freshlake.service.options import NAMES, refuse_later
+from freshlake.service.options import NAMES
 from freshlake.service.pool import JobStatus, WorkerPool, job_statuses, worker_pools
 from freshlake.service.quiet import quietly
 from freshlake.service.reading import Reading
@@ -107,7 +109,10 @@ class Freshlake(GroupCalls, SourceCalls, AlertCalls):
         self._upkeep = Upkeep(self._captures, transitions, self._deliveries)
         landing = Landing(engine, self._captures, transitions)
         self._rounds = Rounds(engine, self._names, self._announcer, landing, self._deliveries.published)
-        self._tables = Tables(engine, self._names, self._rounds, self._announcer, self._captures, self._deliveries)
+        modes = CaptureModes(engine.catalog, transitions)
+        self._tables = Tables(
+            engine, self._names, self._rounds, self._announcer, self._captures, modes, self._deliveries
+        )
         self._sources = Sources(self._captures, self._tables, transitions, self._deliveries)
         self._capture_report = CaptureReport(self._captures)
         self._immediate = Immediate(engine, self._rounds, self._alerts)
@@ -121,6 +126,7 @@ class Freshlake(GroupCalls, SourceCalls, AlertCalls):
         self._sql = Sql(engine, self._names, self._reading.state, self._immediate)
         self._report = Report(self._tables)
         self._health = Health(engine, self._capture_report, self._deliveries)
+        self._doctor = Doctor(engine, self._health)
         engine.catalog.fail_interrupted()
         self._names.begin()
 
@@ -163,11 +169,10 @@ class Freshlake(GroupCalls, SourceCalls, AlertCalls):
         never_full: bool = False,
         max_full_rows: int | None = None,
         fuse_rows: int | None = None,
-        **later: Any,
+        cdc_mode: str | None = None,
     ) -> StreamTable:
         """Create a stream table and load it; nothing is left behind when that fails."""
         options = _options(locals())
-        refuse_later("create_stream_table", later)
         with quietly():
             return self._tables.create(name, query, dialect, initialize=initialize, options=options)
 
@@ -194,11 +199,10 @@ class Freshlake(GroupCalls, SourceCalls, AlertCalls):
         never_full: bool = False,
         max_full_rows: int | None = None,
         fuse_rows: int | None = None,
-        **later: Any,
+        cdc_mode: str | None = None,
     ) -> StreamTable:
         """Bring a stream table to this definition, doing only what is needed."""
         options = _options(locals())
-        refuse_later("create_or_replace_stream_table", later)
         with quietly():
             return self._tables.replace(name, query, dialect, initialize=initialize, options=options)
 
@@ -220,11 +224,10 @@ class Freshlake(GroupCalls, SourceCalls, AlertCalls):
         never_full: bool | None = None,
         max_full_rows: int | None = None,
         fuse_rows: int | None = None,
-        **later: Any,
+        cdc_mode: str | None = None,
     ) -> StreamTable:
         """Change what is given and leave the rest; a new query is loaded aside and swapped in at once."""
         options = _options(locals())
-        refuse_later("alter_stream_table", later)
         with quietly():
             return self._tables.alter(name, query, dialect, options=options)
 
@@ -336,6 +339,11 @@ class Freshlake(GroupCalls, SourceCalls, AlertCalls):
     def health(self) -> list[Finding]:
         """What a person should act on, worst first; an empty list means healthy. No Spark job is run."""
         return self._health.findings()
+
+    def doctor(self, name: str) -> list[Diagnosis]:
+        """All that keeps a stream table fresh, looked at in turn: what is well, too. No Spark job is run."""
+        with quietly():
+            return self._doctor.examine(self._engine.catalog.get(self._name(name)))
 
     def dependency_tree(self) -> list[TreeLine]:
         return self._report.tree()

@@ -15,6 +15,7 @@ import freshlake
 from freshlake.clock import ManualClock
 from freshlake.errors import DataError, SourceDropped
 from freshlake.lake import Freshlake
+from freshlake.refresh.leasing import leased
 from tests.integration.lakes import ANY_SHARE, NO_RULE, folder_of, orders
 
 TOTALS = "SELECT region, sum(amount) AS total FROM orders GROUP BY region"
@@ -207,3 +208,49 @@ def test_the_statement_shows_the_same(fl: Freshlake) -> None:
     (finding,) = fl.health()
     assert row.asDict() == asdict(finding)
     fl.resume("top")
+
+
+def examined(fl: Freshlake, name: str) -> dict[str, tuple[str, str]]:
+    lines = fl.doctor(name)
+    assert [line.check for line in lines] == sorted((line.check for line in lines), key=CHECKLIST.index)
+    assert {line.check for line in lines} == set(CHECKLIST)
+    assert all(line.hint for line in lines if line.verdict != "OK")
+    return {line.check: (str(line.verdict), line.detail) for line in lines}
+
+
+CHECKLIST = ("scheduler", "sources", "status", "pending changes", "recent errors", "lease")
+
+
+def test_the_doctor_says_that_all_is_well(fl: Freshlake) -> None:
+    seen = examined(fl, "totals")
+    assert {verdict for verdict, _ in seen.values()} == {"OK"}
+    assert "default.orders" in seen["sources"][1]
+    assert seen["status"][1].startswith("ACTIVE, version ")
+    assert "NO_DATA" in seen["pending changes"][1]
+    assert seen["lease"][1] == "nobody works on it"
+
+
+def test_the_doctor_finds_what_keeps_a_table_from_being_fresh(fl: Freshlake) -> None:
+    fl.sql("INSERT INTO orders VALUES (901, 'north', 5), (902, 'north', 6)")
+    assert examined(fl, "totals")["pending changes"][1].startswith("2 rows of its sources changed")
+    fl.alter_stream_table("totals", status="SUSPENDED")
+    seen = examined(fl, "totals")
+    assert seen["status"] == ("WARNING", "stream-table-suspended: it is suspended and not refreshed")
+    fl.resume("totals")
+    with leased(fl._engine, [fl._engine.catalog.get("totals").id]):
+        assert "works on it since" in examined(fl, "totals")["lease"][1]
+    fl.sql("DELETE FROM orders WHERE id > 900")
+    fl.refresh_all()
+
+
+def test_the_doctor_of_a_table_whose_source_is_gone(fl: Freshlake) -> None:
+    fl.sql("CREATE TABLE brief (id BIGINT) USING delta")
+    fl.create_stream_table("of_brief", "SELECT id FROM brief")
+    fl.sql("DROP TABLE brief")
+    with pytest.raises(SourceDropped):
+        fl.refresh("of_brief")
+    seen = examined(fl, "of_brief")
+    assert (seen["sources"][0], seen["pending changes"][0], seen["recent errors"][0]) == ("ERROR", "ERROR", "WARNING")
+    assert seen["sources"][1].startswith("source-dropped")
+    assert "1 of the last 2 refreshes" in seen["recent errors"][1]
+    fl.drop_stream_table("of_brief")

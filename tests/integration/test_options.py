@@ -109,18 +109,32 @@ def test_a_table_is_append_only_until_rows_are_updated(fl: Freshlake, caplog: py
         fl.sql("ALTER STREAM TABLE t SET (append_only = perhaps)")
 
 
-def test_options_of_later_releases_are_not_accepted_in_silence(fl: Freshlake) -> None:
-    fl.create_stream_table("t", PER_REGION, cdc_mode=None)
+def test_a_mode_of_capture_is_kept_where_nothing_is_captured(fl: Freshlake) -> None:
+    fl.create_stream_table("t", PER_REGION, cdc_mode="WAL")
+    assert record(fl, "t").requested_cdc_mode == "wal"
+    fl.create_or_replace_stream_table("t", PER_REGION, cdc_mode="wal")
+    fl.sql("ALTER STREAM TABLE t SET (cdc_mode = trigger)")
+    assert record(fl, "t").requested_cdc_mode == "trigger"
+    fl.alter_stream_table("t", schedule="5m")
+    assert record(fl, "t").requested_cdc_mode == "trigger"
+    fl.create_or_replace_stream_table("t", PER_REGION)
+    assert record(fl, "t").requested_cdc_mode is None
+    assert record(fl, "t").generation == 1
+    with refused(fl, e.InvalidArgument, "telepathy", "a cdc_mode"):
+        fl.alter_stream_table("t", cdc_mode="telepathy")
     for call in (
-        lambda: fl.create_stream_table("broken", PER_REGION, cdc_mode="wal"),
-        lambda: fl.create_or_replace_stream_table("broken", PER_REGION, cdc_mode="wal"),
-        lambda: fl.alter_stream_table("t", cdc_mode="wal"),
-        lambda: fl.sql("ALTER STREAM TABLE t SET (cdc_mode = wal)"),
+        lambda: fl.create_stream_table("broken", PER_REGION, refresh_mode="IMMEDIATE", cdc_mode="wal"),
+        lambda: fl.alter_stream_table("t", refresh_mode="IMMEDIATE", cdc_mode="wal"),
     ):
-        with refused(fl, e.Unsupported, "cdc_mode", "not supported yet"):
+        with refused(fl, e.InvalidArgument, "IMMEDIATE", "wal"):
             call()
+
+
+def test_options_that_do_not_exist_are_not_accepted_in_silence(fl: Freshlake) -> None:
+    fl.create_stream_table("t", PER_REGION, cdc_mode=None)
+    with pytest.raises(TypeError, match="colour"):
+        fl.create_stream_table_if_not_exists("broken", PER_REGION, colour="red")
     for call in (
-        lambda: fl.create_stream_table("broken", PER_REGION, colour="red"),
         lambda: fl.sql("ALTER STREAM TABLE t SET (colour = red)"),
         lambda: fl.sql("ALTER STREAM TABLE t SET (name = other)"),
     ):

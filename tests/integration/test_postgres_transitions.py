@@ -266,6 +266,74 @@ def test_auto_goes_back_when_a_transition_takes_too_long_or_the_log_fails(
     assert captured_by(fl) == "trigger"
 
 
+def test_a_stream_table_that_asks_for_triggers_keeps_its_source_from_the_log(
+    fl: freshlake.Freshlake, database: Database
+) -> None:
+    fl.alter_source("shop", cdc_mode="auto")
+    fl.create_stream_table("regions", "SELECT DISTINCT region FROM shop.public.orders", cdc_mode="trigger")
+    fl._upkeep.run(later(fl))
+    assert (captured_by(fl), installed(database)) == ("trigger", ("triggers",))
+    with pytest.raises(InvalidArgument, match="regions asks for trigger") as refused:
+        fl.alter_stream_table("revenue", cdc_mode="wal")
+    assert "regions SET (cdc_mode = inherit)" in str(refused.value.hint)
+    with pytest.raises(InvalidArgument, match="regions asks for trigger"):
+        fl.create_stream_table("prices", "SELECT price FROM shop.public.items", cdc_mode="wal")
+    assert (captured_by(fl), installed(database)) == ("trigger", ("triggers",))
+    fl.sql("ALTER STREAM TABLE regions SET (cdc_mode = inherit)")
+    fl._upkeep.run(later(fl))
+    assert captured_by(fl) == "transitioning", "nobody asks for triggers any more"
+    fl.drop_stream_table("regions")
+
+
+def test_a_stream_table_brings_its_source_to_the_log_and_back(fl: freshlake.Freshlake, database: Database) -> None:
+    fl.alter_stream_table("revenue", cdc_mode="wal")
+    assert captured_by(fl) == "transitioning"
+    write(database, 80)
+    assert_follows(fl, database)
+    assert (captured_by(fl), installed(database)) == ("wal", ("slot", "publication", "full"))
+    fl._upkeep.run(later(fl))
+    assert captured_by(fl) == "wal", "the source itself says trigger"
+    fl.alter_source("shop", cdc_mode="trigger")
+    assert captured_by(fl) == "wal", "a stream table asks for the log"
+    with pytest.raises(InvalidArgument, match="IMMEDIATE"):
+        fl.alter_stream_table("revenue", refresh_mode="IMMEDIATE")
+    fl.alter_stream_table("revenue", cdc_mode="inherit")
+    write(database, 81)
+    assert_follows(fl, database)
+    assert (captured_by(fl), installed(database)) == ("trigger", ("triggers",))
+
+
+def test_a_stream_table_cannot_ask_for_a_log_without_old_rows(fl: freshlake.Freshlake, database: Database) -> None:
+    database.run("CREATE TABLE keyless (a int)")
+    with pytest.raises(CaptureUnsupported, match="keyless"):
+        fl.create_stream_table("plain", "SELECT a FROM shop.public.keyless", cdc_mode="wal")
+    assert "plain" not in {line.name for line in fl.status()}
+    assert (captured_by(fl), installed(database)) == ("trigger", ("triggers",))
+    database.run("DROP TABLE keyless")
+
+
+def test_the_first_stream_table_over_a_source_decides_how_its_capture_begins(
+    fl: freshlake.Freshlake, database: Database
+) -> None:
+    with server(binaries(), LOGICAL) as running, new_database(running) as fresh:
+        fresh.run("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
+        for source, asked, there in (
+            ("wal", "trigger", ("triggers",)),
+            ("trigger", "wal", ("slot", "publication", "full")),
+        ):
+            fl.add_postgres("mall", str(fresh.reference), cdc_mode=source)
+            fl.create_stream_table("ids", "SELECT id FROM mall.public.t", cdc_mode=asked)
+            assert {s.name: s.captured_by for s in fl.list_sources()} == {"mall": asked, "shop": "trigger"}
+            assert installed(fresh) == there
+            assert "transition_start" not in [
+                alert.payload["transition"]
+                for alert in fl.alerts()
+                if str(alert.event) == "cdc_transition" and alert.payload["source"] == "mall"
+            ]
+            fl.drop_source("mall", cascade=True)
+            assert installed(fresh) == ()
+
+
 def test_auto_without_a_logical_log_is_triggers_and_wal_is_refused(fl: freshlake.Freshlake) -> None:
     with server(binaries()) as running, new_database(running) as plain:
         plain.run("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")

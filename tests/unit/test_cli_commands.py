@@ -19,6 +19,7 @@ from freshlake.errors import NotFound, UnsupportedLimit
 from freshlake.refresh.result import FoldResult, RefreshResult, Verification
 from freshlake.service.audits import AuditRecord
 from freshlake.service.choices import Choice, PastChoice
+from freshlake.service.doctor import Diagnosis, Verdict
 from freshlake.service.report import Finding, Severity
 
 
@@ -201,6 +202,16 @@ def test_health_exits_with_1_only_on_an_error(lake: Double, capsys: pytest.Captu
     shown = capsys.readouterr()
     assert [record["severity"] for record in json.loads(shown.out)] == ["ERROR", "WARNING"]
     assert shown.err == ""
+
+
+def test_the_doctor_exits_with_1_only_on_an_error(lake: Double, capsys: pytest.CaptureFixture[str]) -> None:
+    late = Diagnosis("status", Verdict.WARNING, "stale-data: it is late", "refresh it")
+    lake.answers["doctor"] = [late]
+    assert run("doctor", "totals") == 0
+    assert "stale-data" in capsys.readouterr().out
+    lake.answers["doctor"] = [late, replace(late, verdict=Verdict.ERROR)]
+    assert run("doctor", "totals", "--json") == 1
+    assert [line["verdict"] for line in json.loads(capsys.readouterr().out)] == ["WARNING", "ERROR"]
 
 
 def test_a_healthy_lake_is_called_one(lake: Double, capsys: pytest.CaptureFixture[str]) -> None:

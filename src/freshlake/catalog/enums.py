@@ -21,6 +21,14 @@ class RefreshMode(StrEnum):
         return word(cls, text, "a refresh mode", {"incremental": "differential"})
 
 
+class CdcMode(StrEnum):
+    """How changes of a source database are to be captured."""
+
+    AUTO = "auto"
+    TRIGGER = "trigger"
+    WAL = "wal"
+
+
 class Status(StrEnum):
     """The state of a stream table; only ACTIVE ones are refreshed on schedule.
 

@@ -7,10 +7,13 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, select, update
 
 from freshlake.catalog.database import Database
+from freshlake.catalog.enums import CdcMode
+from freshlake.catalog.names import TableName
 from freshlake.catalog.records import Json
+from freshlake.catalog.records import stream_table_key as key_of
 from freshlake.catalog.rows import fetch, fetch_one
 from freshlake.catalog.source_records import CapturedTable, Removal, SourceDatabase
-from freshlake.catalog.tables import captured_tables, removals, source_databases
+from freshlake.catalog.tables import captured_tables, dependencies, removals, source_databases, stream_tables
 from freshlake.catalog.upsert import upsert
 from freshlake.errors import AlreadyExists, NotFound
 
@@ -26,7 +29,7 @@ class SourceDatabases(Database):
         schemas: tuple[str, ...] | None = None,
         tables: tuple[str, ...] | None = None,
         as_text: tuple[str, ...] = (),
-        cdc_mode: str = "auto",
+        cdc_mode: str = CdcMode.AUTO,
         capture: Json | None = None,
     ) -> SourceDatabase:
         """Add a source database; raises AlreadyExists."""
@@ -83,6 +86,18 @@ class SourceDatabases(Database):
         """Forget a source database; its mirrors have to be gone."""
         with self._write() as current:
             current.execute(delete(source_databases).where(source_databases.c.name == name))
+
+    def asked_modes(self, database: str) -> list[tuple[TableName, CdcMode]]:
+        """How stream tables over a database ask for it to be captured, by their names."""
+        column, mirrors = stream_tables.c, [key_of(table.stream_table_id) for table in self.captured_tables(database)]
+        query = (
+            select(column.schema, column.name, column.requested_cdc_mode)
+            .join(dependencies, dependencies.c.stream_table_id == column.id)
+            .where(column.requested_cdc_mode.is_not(None) & dependencies.c.source_key.in_(mirrors))
+        )
+        with self._read() as current:
+            found = {(TableName(schema, name), CdcMode(mode)) for schema, name, mode in current.execute(query)}
+        return sorted(found)
 
     # Captured tables -------------------------------------------------------------------------------------------------
 

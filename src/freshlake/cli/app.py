@@ -58,6 +58,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Look": (
         looking.status,
         looking.health,
+        looking.doctor,
         looking.history,
         looking.alerts,
         looking.audits,

@@ -25,6 +25,15 @@ class Wanted(StrEnum):
     SUSPENDED = "SUSPENDED"
 
 
+class Capture(StrEnum):
+    """How the source databases of a stream table are captured."""
+
+    AUTO = "auto"
+    TRIGGER = "trigger"
+    WAL = "wal"
+    INHERIT = "inherit"
+
+
 class Existing(StrEnum):
     """What create does when the name is taken."""
 
@@ -48,6 +57,9 @@ FullRowsOption = Annotated[
     int | None, typer.Option(min=0, help="Not recomputed by itself over sources of more rows; 0: no limit.")
 ]
 FuseOption = Annotated[int | None, typer.Option(min=0, help="A change of more rows of a source stops it; 0: no limit.")]
+CaptureOption = Annotated[
+    Capture | None, typer.Option(case_sensitive=False, help="How the source databases that it reads are captured.")
+]
 FoldOption = Annotated[FoldPolicy | None, typer.Option("--fold", case_sensitive=False, help="When the log is folded.")]
 TierOption = Annotated[Declared | None, typer.Option(case_sensitive=False, help="How often it is worth refreshing.")]
 ConsistencyOption = Annotated[
@@ -76,6 +88,7 @@ def create(
     never_full: NeverFullOption = None,
     max_full_rows: FullRowsOption = None,
     fuse_rows: FuseOption = None,
+    cdc_mode: CaptureOption = None,
     empty: Annotated[bool, typer.Option("--empty", help="Create without data; the first refresh loads it.")] = False,
     existing: Annotated[Existing, typer.Option(case_sensitive=False, help="When the name is taken.")] = Existing.ERROR,
 ) -> None:
@@ -94,6 +107,7 @@ def create(
         never_full=never_full,
         max_full_rows=max_full_rows,
         fuse_rows=fuse_rows,
+        cdc_mode=cdc_mode,
         initialize=False if empty else None,
         dialect=dialect,
     )
@@ -127,6 +141,7 @@ def alter(
     never_full: NeverFullOption = None,
     max_full_rows: FullRowsOption = None,
     fuse_rows: FuseOption = None,
+    cdc_mode: CaptureOption = None,
 ) -> None:
     """Change the query or options of a stream table."""
     run = invocation(context)
@@ -145,6 +160,7 @@ def alter(
         never_full=never_full,
         max_full_rows=max_full_rows,
         fuse_rows=fuse_rows,
+        cdc_mode=cdc_mode,
     )
     if not changes:
         raise typer.BadParameter("nothing to change: give a query or an option")

@@ -23,6 +23,7 @@ STATUS = (
     "last_reason",
 )
 HEALTH = ("severity", "code", "name", "message", "hint")
+DOCTOR = ("check", "verdict", "detail", "hint")
 HISTORY = (
     "version",
     "action",
@@ -62,6 +63,16 @@ def health(context: typer.Context) -> None:
         found = fl.health()
     run.terminal.records(found, HEALTH, "healthy: there is nothing to act on")
     if any(finding.severity == "ERROR" for finding in found):
+        raise typer.Exit(UNHEALTHY)
+
+
+def doctor(context: typer.Context, name: Name) -> None:
+    """Look at all that keeps a stream table fresh, in turn; exit code 1 when something is an ERROR."""
+    run = invocation(context)
+    with run.open() as fl:
+        found = fl.doctor(name)
+    run.terminal.records(found, DOCTOR, "")
+    if any(line.verdict == "ERROR" for line in found):
         raise typer.Exit(UNHEALTHY)
 
 

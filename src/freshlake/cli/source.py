@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
+from freshlake.catalog.enums import CdcMode
 from freshlake.cli.invocation import invocation
 
 COLUMNS = ("name", "connection", "cdc_mode", "captured_by", "captured_tables", "position", "schemas", "tables")
 
 app = typer.Typer(name="source", no_args_is_help=True, help="Databases whose tables stream tables may name.")
-
-
-class CdcMode(StrEnum):
-    """How changes are captured."""
-
-    AUTO = "auto"
-    TRIGGER = "trigger"
-    WAL = "wal"
-
 
 Source = Annotated[str, typer.Argument(help="Name of the source.", show_default=False)]
 
@@ -35,15 +26,15 @@ def add(
     as_text: Annotated[
         list[str] | None, typer.Option(help="A column (schema.table.column) to take as text; may be repeated.")
     ] = None,
-    cdc_mode: Annotated[CdcMode, typer.Option(case_sensitive=False, help="How changes are captured.")] = CdcMode.AUTO,
+    cdc_mode: Annotated[
+        CdcMode | None, typer.Option(case_sensitive=False, help="How changes are captured; by default a setting.")
+    ] = None,
 ) -> None:
     """Add a PostgreSQL database, so that queries can name its tables as name.schema.table."""
     run = invocation(context)
     with run.open(create=True) as fl:
         with run.terminal.working(f"connecting to {name}"):
-            made = fl.add_postgres(
-                name, connection, schemas=schema, tables=table, as_text=as_text, cdc_mode=str(cdc_mode)
-            )
+            made = fl.add_postgres(name, connection, schemas=schema, tables=table, as_text=as_text, cdc_mode=cdc_mode)
         run.terminal.records([made], COLUMNS, "")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
 
+from freshlake.catalog.enums import CdcMode
 from freshlake.catalog.names import SEPARATOR, TableName
 from freshlake.catalog.records import Dependency, Json, StreamTable
 from freshlake.catalog.source_records import Removal, SourceDatabase
@@ -79,13 +80,13 @@ class Captures:
         schemas: Sequence[str] | None,
         tables: Sequence[str] | None,
         as_text: Sequence[str] | None,
-        cdc_mode: str,
+        cdc_mode: CdcMode,
     ) -> SourceDatabase:
         """Add a source database that answers; nothing is changed there yet."""
         word = _database_name(name)
         reference = ConnectionReference.parse(connection)
         pool = Pool(reference)
-        mode = Mode.WAL if cdc_mode == Mode.WAL else Mode.TRIGGER
+        mode = _first_mode(cdc_mode)
         try:
             with pool.take() as taken, transaction(taken, read_only=True) as cursor:
                 server = look(cursor)
@@ -128,28 +129,34 @@ class Captures:
             return None
         return TableName.of([database, rest, table])
 
-    def ensure(self, wanted: Iterable[TableName], *, installs: bool = True) -> list[StreamTable]:
+    def ensure(
+        self, wanted: Iterable[TableName], *, installs: bool = True, asked: CdcMode | None = None
+    ) -> list[StreamTable]:
         """Capture the tables that are not captured yet; returns the mirrors that were made, which are empty.
 
-        Without `installs` nothing is changed in the database: enough to look at what a query would be.
+        Without `installs` nothing is changed in the database: enough to look at what a query would be. The first table
+        of a database is captured as is `asked` for, the others as those before them.
         """
         made: list[StreamTable] = []
         missing = sorted(name for name in wanted if self.engine.catalog.find(name) is None)
         try:
             for name in missing:
-                made.append(self._capture(name, installs))
+                made.append(self._capture(name, installs, asked))
         except BaseException:
             self.drop(made)
             raise
         return made
 
-    def _capture(self, name: TableName, installs: bool) -> StreamTable:
+    def _capture(self, name: TableName, installs: bool, asked: CdcMode | None) -> StreamTable:
         assert name.database is not None
         record, database = self.engine.catalog.database(name.database), self.database(name.database)
         described = self.describe(record, database, name)
         mirror = self.mirrors.create(name, lake_schema(described))
         if not installs:
             return mirror
+        if not self.engine.catalog.captured_tables(record.name):
+            state = CaptureState(_first_mode(asked or CdcMode(record.cdc_mode)))
+            self.engine.catalog.put_capture(record.name, state.to_json(), state.word)
         # known before anything is installed, so that nothing is left there without anybody knowing
         database.put(mirror, described, database.state())
         try:
@@ -271,6 +278,10 @@ def _removed(pool: Pool, what: Json) -> None:
             Target(what["lake"], schema, table).drop(cursor)
     finally:
         pool.close()
+
+
+def _first_mode(wanted: CdcMode) -> Mode:
+    return Mode.WAL if wanted is CdcMode.WAL else Mode.TRIGGER
 
 
 def _database_name(name: str) -> str:

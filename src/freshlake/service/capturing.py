@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from freshlake.catalog.enums import CdcMode
 from freshlake.catalog.names import TableName
 from freshlake.catalog.records import StreamTable
 from freshlake.errors import TableNotFound
@@ -23,6 +24,7 @@ _NAME = re.compile(r"`(\w+)`\.`(\w+)` cannot be found")
 class Capturing:
     captures: Captures
     installs: bool
+    asked: CdcMode | None
     made: list[StreamTable] = field(default_factory=list)
 
     def attempt(self, act: Callable[[], T]) -> T:
@@ -34,7 +36,7 @@ class Capturing:
                 name = self._meant(error)
                 if name is None or self.captures.engine.catalog.find(name) is not None:
                     raise
-                self.made += self.captures.ensure([name], installs=self.installs)
+                self.made += self.captures.ensure([name], installs=self.installs, asked=self.asked)
 
     def _meant(self, error: TableNotFound) -> TableName | None:
         found = _NAME.search(error.message)
@@ -42,12 +44,14 @@ class Capturing:
 
 
 @contextmanager
-def capturing(captures: Captures, query: str | Builder | None, *, installs: bool = True) -> Iterator[Capturing]:
+def capturing(
+    captures: Captures, query: str | Builder | None, *, installs: bool = True, asked: CdcMode | None = None
+) -> Iterator[Capturing]:
     """What the query names is captured inside the block, and afterwards if somebody reads it then."""
-    own = Capturing(captures, installs)
+    own = Capturing(captures, installs, asked)
     try:
         if isinstance(query, str):
-            own.made += captures.ensure(captures.mentioned(query), installs=installs)
+            own.made += captures.ensure(captures.mentioned(query), installs=installs, asked=asked)
         yield own
     finally:
         captures.unread([str(mirror.full_name) for mirror in own.made])

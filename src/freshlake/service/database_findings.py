@@ -12,8 +12,8 @@ from freshlake.sources.postgres.wal.slot import Level
 DELIVERY_FAILED = "delivery-failed"
 
 
-def database_findings(capture: CaptureReport, deliveries: Deliveries) -> Iterator[Finding]:
-    """One for each table, slot and delivery with which something is wrong."""
+def capture_findings(capture: CaptureReport) -> Iterator[Finding]:
+    """One for each captured table and each slot with which something is wrong."""
     for table in capture.health():
         if table.alert is not None:
             yield Finding(
@@ -32,6 +32,10 @@ def database_findings(capture: CaptureReport, deliveries: Deliveries) -> Iterato
                 slot.detail or "its slot is not as it should be",
                 f"refresh what reads {slot.source} more often, or drop the source",
             )
+
+
+def delivery_findings(deliveries: Deliveries) -> Iterator[Finding]:
+    """One for each delivery that failed."""
     for delivery in deliveries.list():
         if delivery.error is not None:
             yield Finding(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -24,7 +24,7 @@ from freshlake.refresh.engine import Engine
 from freshlake.schedule.effective import effective_schedules
 from freshlake.schedule.expression import Calculated, parse_schedule
 from freshlake.service.capture_report import CaptureReport
-from freshlake.service.database_findings import database_findings
+from freshlake.service.database_findings import capture_findings, delivery_findings
 from freshlake.service.deliveries import Deliveries
 from freshlake.service.liveness import liveness
 from freshlake.service.report import Finding, Severity, unfolded_versions
@@ -41,14 +41,29 @@ class Health:
 
     def findings(self) -> list[Finding]:
         """Worst first; among equals sources come before the stream tables that may suffer from them."""
-        tables = self.engine.catalog.stream_tables()
-        found = [*self._sources(), *database_findings(self.capture, self.deliveries), *self._scheduler(tables)]
-        found += [finding for t in tables for finding in check(self._seen(t))]
+        found = [*self._sources(self.engine.catalog.tracked_sources()), *capture_findings(self.capture)]
+        found += [*delivery_findings(self.deliveries), *self.scheduler()]
+        found += [finding for table in self.engine.catalog.stream_tables() for finding in self.of_table(table)]
         return sorted(found, key=lambda finding: _ORDER.index(finding.severity))
 
-    def _scheduler(self, tables: Sequence[StreamTable]) -> list[Finding]:
+    def of_table(self, table: StreamTable) -> list[Finding]:
+        """What is wrong with a stream table itself."""
+        return check(self._seen(table))
+
+    def sources_of(self, edges: Sequence[Dependency]) -> list[Finding]:
+        """What is wrong with what a stream table reads, and with its capture."""
+        keys = {edge.source_key for edge in edges}
+        read = [source for source in self.engine.catalog.tracked_sources() if source.source_key in keys]
+        read_from = self.engine.catalog.stream_tables_by_id([i for e in edges if (i := e.stream_table_id) is not None])
+        mirrors = [table.full_name for table in read_from.values() if table.is_mirror]
+        names = {*map(str, mirrors), *(name.database for name in mirrors)}
+        found = [finding for finding in capture_findings(self.capture) if finding.name in names] if names else []
+        return [*self._sources(read), *found]
+
+    def scheduler(self) -> list[Finding]:
         """Whether somebody keeps the schedules."""
         engine, now = self.engine, self.engine.clock.now()
+        tables = engine.catalog.stream_tables()
         if not engine.settings.enabled:
             return liveness(engine.catalog.daemons(), (), None, None, now)
         seen = {row.full_name: watched(row, now) for row in engine.catalog.look()}
@@ -59,8 +74,8 @@ class Health:
         own = [table.full_name.short for table in tables if _is_scheduled(table)]
         return liveness(engine.catalog.daemons(), own, shortest, newest, now)
 
-    def _sources(self) -> Iterator[Finding]:
-        for source in self.engine.catalog.tracked_sources():
+    def _sources(self, sources: Iterable[TrackedSource]) -> Iterator[Finding]:
+        for source in sources:
             problem = self._problem(source)
             if problem is not None:
                 yield _unreadable(source, problem)
@@ -78,9 +93,13 @@ class Health:
     def _seen(self, table: StreamTable) -> Seen:
         catalog, now = self.engine.catalog, self.engine.clock.now()
         lease = catalog.lease(table.id)
-        left = lease if lease is not None and not is_live(lease.owner, lease.expires_at, now) else None
+        left = lease if lease is not None and self.is_left(lease) else None
         failed = catalog.last_failure(table.id) if _is_failing(table) else None
         return Seen(table, self.engine.settings, now, failed, left)
+
+    def is_left(self, lease: Lease) -> bool:
+        """Whether it was not given back and keeps nobody away any more."""
+        return not is_live(lease.owner, lease.expires_at, self.engine.clock.now())
 
 
 @dataclass(frozen=True)
@@ -149,7 +168,7 @@ def _quarantined(seen: Seen) -> Finding | None:
     return seen.finding(
         Severity.ERROR,
         StreamTableQuarantined.code,
-        f"its rows are not those of its query, as is known since {_moment(seen.table.quarantined_at)}; it is not "
+        f"its rows are not those of its query, as is known since {moment(seen.table.quarantined_at)}; it is not "
         "refreshed, and its readers wait",
         f"look at SHOW STREAM TABLE AUDITS {seen.name}, then repair it: REPAIR STREAM TABLE {seen.name}",
     )
@@ -207,7 +226,7 @@ def _lease_left(seen: Seen) -> Finding | None:
     lease = seen.left
     if lease is None:
         return None
-    end = "ended" if is_dead(lease.owner) else f"was last heard of at {_moment(lease.heartbeat_at)}"
+    end = "ended" if is_dead(lease.owner) else f"was last heard of at {moment(lease.heartbeat_at)}"
     return seen.finding(
         Severity.WARNING,
         "stale-lease",
@@ -227,7 +246,7 @@ def _stale(seen: Seen) -> Finding | None:
     return seen.finding(
         Severity.WARNING,
         "stale-data",
-        f"its data is of {_moment(table.data_timestamp)}, its schedule is {schedule}",
+        f"its data is of {moment(table.data_timestamp)}, its schedule is {schedule}",
         f"refresh it: REFRESH STREAM TABLE {seen.name}; and look at what should do so on schedule",
     )
 
@@ -267,5 +286,6 @@ def _last_error(failed: Refresh | None) -> tuple[str, str | None, str | None]:
     return failed.error_code or RefreshFailed.code, ": ".join(parts), hint or None
 
 
-def _moment(at: datetime | None) -> str:
+def moment(at: datetime | None) -> str:
+    """A moment as people read it."""
     return "?" if at is None else f"{at:%Y-%m-%d %H:%M:%S} UTC"

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from freshlake.catalog.enums import FoldPolicy, RefreshMode, Status
+from freshlake.catalog.enums import CdcMode, FoldPolicy, RefreshMode, Status
 from freshlake.compiler.compile import CompiledQuery
-from freshlake.errors import InvalidArgument, Unsupported
+from freshlake.errors import InvalidArgument
 from freshlake.refresh.commit import stored_schema
 from freshlake.schedule.expression import parse_schedule
 from freshlake.schedule.state import Consistency, Policy
@@ -17,6 +17,9 @@ from freshlake.storage.layout import stored_schema as as_stored
 from freshlake.storage.partitions import check_partitions
 from freshlake.storage.read import stored_columns
 from freshlake.words import word
+
+INHERIT = "inherit"
+"""The `cdc_mode` of a table that asks for nothing: each source is captured as it says itself."""
 
 DEFAULTS: Mapping[str, Any] = {
     "schedule": "calculated",
@@ -30,6 +33,7 @@ DEFAULTS: Mapping[str, Any] = {
     "never_full": False,
     "max_full_rows": 0,
     "fuse_rows": 0,
+    "cdc_mode": INHERIT,
 }
 """What an option means that is not given when a table is created or replaced."""
 
@@ -38,19 +42,10 @@ NAMES = (*DEFAULTS, "status")
 Reader = Callable[[Any, int], dict[str, Any]]
 """From a value and the shortest schedule in seconds to columns of the catalog."""
 
-LATER: Mapping[str, str] = {
-    "cdc_mode": "all tables of a source database are captured one way: fl.alter_source(source, cdc_mode=…)",
-}
-"""Options of releases to come, and what holds until then."""
 
-
-def refuse_later(call: str, options: Mapping[str, Any]) -> None:
-    """An option that would have no effect is not accepted; one that no release has is a mistake in the call."""
-    for name, value in options.items():
-        if name not in LATER:
-            raise InvalidArgument(f"{call} has no option {name}", hint=f"its options are {', '.join(NAMES)}, dialect")
-        if value is not None:
-            raise Unsupported(f"the option {name} is not supported yet", hint=LATER[name])
+def stored_as(name: str) -> str:
+    """The column of the catalog that keeps an option."""
+    return "requested_cdc_mode" if name == "cdc_mode" else name
 
 
 def checked(given: Mapping[str, Any], *, floor_seconds: int) -> dict[str, Any]:
@@ -136,6 +131,10 @@ def scheduled(mode: RefreshMode, before: RefreshMode | None, given: Mapping[str,
     return {}
 
 
+def _cdc_mode(text: str, _: int) -> dict[str, Any]:
+    return {stored_as("cdc_mode"): None if text.strip().lower() == INHERIT else word(CdcMode, text, "a cdc_mode")}
+
+
 def _partition_by(value: Sequence[str] | str, _: int) -> dict[str, Any]:
     names = value.split(",") if isinstance(value, str) else value
     return {"partition_by": tuple(name.strip() for name in names if name.strip())}
@@ -158,4 +157,5 @@ _READERS: Mapping[str, Reader] = {
     "never_full": _yes_or_no("never_full"),
     "max_full_rows": _rows("max_full_rows"),
     "fuse_rows": _rows("fuse_rows"),
+    "cdc_mode": _cdc_mode,
 }

@@ -27,7 +27,7 @@ class SourceCalls:
         schemas: Sequence[str] | None = None,
         tables: Sequence[str] | None = None,
         as_text: Sequence[str] | None = None,
-        cdc_mode: str = "auto",
+        cdc_mode: str | None = None,
     ) -> SourceDatabaseInfo:
         """Let queries name tables of a PostgreSQL database, as `name.schema.table`.
 

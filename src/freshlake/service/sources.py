@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
+from freshlake.catalog.enums import CdcMode
 from freshlake.catalog.source_records import SourceDatabase
-from freshlake.errors import InvalidArgument, SourceInUse
+from freshlake.errors import SourceInUse
 from freshlake.service.captures import Captures
 from freshlake.service.deliveries import Deliveries
 from freshlake.service.tables import Tables
-from freshlake.service.transitions import AUTO, Transitions
+from freshlake.service.transitions import Transitions, wanted_mode
 from freshlake.sources.captured.state import CaptureState
 from freshlake.sources.postgres.capture import Mode
-
-CDC_MODES = (AUTO, *map(str, Mode))
+from freshlake.words import word
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,10 @@ class Sources:
         schemas: Sequence[str] | None,
         tables: Sequence[str] | None,
         as_text: Sequence[str] | None,
-        cdc_mode: str,
+        cdc_mode: str | None,
     ) -> SourceDatabaseInfo:
         """Add a database whose tables stream tables may then name."""
-        mode = _mode(cdc_mode)
+        mode = _mode(cdc_mode or self.captures.engine.settings.cdc_mode)
         made = self.captures.add(name, connection, schemas=schemas, tables=tables, as_text=as_text, cdc_mode=mode)
         return self._info(made)
 
@@ -58,8 +58,9 @@ class Sources:
         """Capture a database another way from now on; raises why it cannot be, and then nothing has changed."""
         mode, catalog = _mode(cdc_mode), self.captures.engine.catalog
         record = catalog.database(name.strip().lower())
-        if mode != AUTO:
-            self.transitions.move(record.name, Mode(mode))
+        wanted = wanted_mode(catalog, replace(record, cdc_mode=mode))
+        if wanted is not CdcMode.AUTO:
+            self.transitions.move(record.name, Mode(wanted))
         return self._info(catalog.update_database(record.name, cdc_mode=mode))
 
     def drop(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:
@@ -106,8 +107,5 @@ class Sources:
         )
 
 
-def _mode(text: str) -> str:
-    mode = text.strip().lower()
-    if mode not in CDC_MODES:
-        raise InvalidArgument(f"cdc_mode cannot be '{text}'", hint=f"use one of {', '.join(CDC_MODES)}")
-    return mode
+def _mode(text: str) -> CdcMode:
+    return word(CdcMode, text, "a cdc_mode")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame, SparkSession
 
 from freshlake.errors import InvalidArgument
-from freshlake.service.options import LATER, NAMES
+from freshlake.service.options import NAMES
 from freshlake.statements import values as s
 from freshlake.statements.parse import parse_statement
 
@@ -123,7 +123,7 @@ def _create(fl: Freshlake, statement: s.CreateStreamTable) -> dict[str, Any]:
 
 def _options(options: tuple[tuple[str, str], ...]) -> dict[str, Any]:
     for name, _ in options:
-        if name not in NAMES and name not in LATER:
+        if name not in NAMES:
             raise InvalidArgument(
                 f"'{name}' is not a property of a stream table", hint=f"use {', '.join(sorted(NAMES))}"
             )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from freshlake.catalog.enums import RefreshMode, SourceType, Status
+from freshlake.catalog.enums import CdcMode, RefreshMode, SourceType, Status
 from freshlake.catalog.names import TableName
 from freshlake.catalog.records import Dependency, NewStreamTable, StreamTable
 from freshlake.compiler.compile import CompiledQuery
@@ -35,13 +35,14 @@ from freshlake.refresh.terms import Terms
 from freshlake.refresh.worker import pinned_settings
 from freshlake.schedule.graph import Graph
 from freshlake.service.announce import Announcer
+from freshlake.service.capture_modes import CaptureModes
 from freshlake.service.captures import Captures
 from freshlake.service.capturing import Capturing, capturing
 from freshlake.service.definitions import define_in
 from freshlake.service.deliveries import Deliveries
 from freshlake.service.moment import Round
 from freshlake.service.names import Names
-from freshlake.service.options import DEFAULTS, checked, needs_rules, partition_columns, scheduled
+from freshlake.service.options import DEFAULTS, checked, needs_rules, partition_columns, scheduled, stored_as
 from freshlake.service.rebuild import rebuild
 from freshlake.service.rounds import Rounds
 from freshlake.storage.table import ChangeLogged
@@ -56,6 +57,7 @@ class Tables:
     rounds: Rounds
     announcer: Announcer
     captures: Captures
+    modes: CaptureModes
     deliveries: Deliveries
 
     # Create ----------------------------------------------------------------------------------------------------------
@@ -74,7 +76,7 @@ class Tables:
         self._check_free(target)
         wanted = self._wanted(options)
         wanted |= scheduled(wanted["refresh_mode"], None, wanted)
-        with capturing(self.captures, query) as captured:
+        with capturing(self.captures, query, asked=wanted["requested_cdc_mode"]) as captured:
             return self._create(target, query, dialect, wanted, initialize, captured)
 
     def _create(
@@ -91,6 +93,7 @@ class Tables:
         rules = needs_rules(wanted["refresh_mode"], wanted["never_full"])
         compiled, edges = captured.attempt(lambda: self._feasible(target, definition, settings, rules))
         wanted["partition_by"] = partition_columns(wanted["partition_by"], compiled)
+        self.modes.check(wanted["requested_cdc_mode"], wanted["refresh_mode"], edges)
         self._warn(target, definition)
         new = NewStreamTable(
             name=target,
@@ -114,6 +117,8 @@ class Tables:
             self._remove(self.engine.catalog.get_by_id(table.id))
             raise
         self.engine.ddl += 1
+        if table.requested_cdc_mode is not None:
+            self.modes.follow(edges)
         return self.engine.catalog.get_by_id(table.id)
 
     def _populate(self, table: StreamTable, edges: Sequence[Dependency]) -> None:
@@ -176,10 +181,12 @@ class Tables:
             )
         mode = fields.get("refresh_mode", table.refresh_mode)
         fields |= _let_go(table, fields) | scheduled(mode, table.refresh_mode, fields)
-        reads = self._mirrors_of(table)
-        with capturing(self.captures, query) as captured:
+        edges, asked = self.engine.catalog.dependencies(table.id), fields.get("requested_cdc_mode", _asked(table))
+        with capturing(self.captures, query, asked=asked) as captured:
             after = self._altered(table, query, dialect, fields, captured)
-        self.captures.unread(reads)
+        self.captures.unread(_upstreams(edges))
+        if asked is not _asked(table) or (asked is not None and query is not None):
+            self.modes.follow([*edges, *self.engine.catalog.dependencies(table.id)])
         if mode is RefreshMode.IMMEDIATE and table.refresh_mode is not mode and after.is_populated:
             self.rounds.refresh(after, None)
             after = self.engine.catalog.get_by_id(after.id)
@@ -197,10 +204,6 @@ class Tables:
             self.rounds.refresh(table, None)
         except FreshlakeError as error:
             _log.warning("the group of %s could not follow: %s", table.full_name.short, error.message)
-
-    def _mirrors_of(self, table: StreamTable) -> list[str]:
-        """The stream tables that a table reads, among them mirrors."""
-        return [e.source_name for e in self.engine.catalog.dependencies(table.id) if e.stream_table_id is not None]
 
     def _altered(
         self,
@@ -220,6 +223,7 @@ class Tables:
         rules = needs_rules(**self._choosing(table, fields))
         compiled, edges = captured.attempt(lambda: self._feasible(table.full_name, definition, settings, rules))
         fields["partition_by"] = partition_columns(fields.get("partition_by", table.partition_by), compiled)
+        self._check_capture(table, fields, edges)
         self._warn(table.full_name, definition)
         moment = Round({}, None)
         if any(edge.stream_table_id is not None for edge in edges):
@@ -257,8 +261,14 @@ class Tables:
         before = needs_rules(table.refresh_mode, table.never_full)
         if needs_rules(**self._choosing(table, fields)) and not before:
             require_differential(self.engine.compiled(table), table.full_name)
+        if not fields.keys().isdisjoint(("requested_cdc_mode", "refresh_mode")):
+            self._check_capture(table, fields, self.engine.catalog.dependencies(table.id))
         if "partition_by" in fields:
             fields["partition_by"] = partition_columns(fields["partition_by"], self.engine.compiled(table))
+
+    def _check_capture(self, table: StreamTable, fields: Mapping[str, Any], edges: Sequence[Dependency]) -> None:
+        mode = fields.get("refresh_mode", table.refresh_mode)
+        self.modes.check(fields.get("requested_cdc_mode", _asked(table)), mode, edges, table)
 
     def _feasible(
         self, target: TableName, definition: Definition, settings: Mapping[str, Any], rules: bool
@@ -294,7 +304,7 @@ class Tables:
         same = compiled.fingerprint == found.fingerprint and definition.reference == found.definition_reference
         wanted = self._wanted(options)
         wanted["partition_by"] = partition_columns(wanted["partition_by"], compiled)
-        differing = [n for n in DEFAULTS if getattr(found, n) != wanted[n]]
+        differing = [n for n in DEFAULTS if getattr(found, stored_as(n)) != wanted[stored_as(n)]]
         if same and not differing:
             _log.info("stream table %s is up to date", found.full_name.short)
             return found
@@ -334,9 +344,11 @@ class Tables:
             self.captures.drop([table])
             self.announcer.dropped(table)
             return
-        reads = self._mirrors_of(table)
+        edges = self.engine.catalog.dependencies(table.id)
         self._forget(table)
-        self.captures.unread(reads)
+        self.captures.unread(_upstreams(edges))
+        if table.requested_cdc_mode is not None:
+            self.modes.follow(edges)
 
     def _forget(self, table: StreamTable) -> None:
         self.engine.catalog.delete(table.id)
@@ -358,6 +370,15 @@ def _columns(definition: Definition) -> dict[str, Any]:
         "definition_kind": definition.kind,
         "definition_reference": definition.reference,
     }
+
+
+def _upstreams(edges: Sequence[Dependency]) -> list[str]:
+    """The stream tables that these edges lead to, among them mirrors."""
+    return [edge.source_name for edge in edges if edge.stream_table_id is not None]
+
+
+def _asked(table: StreamTable) -> CdcMode | None:
+    return None if table.requested_cdc_mode is None else CdcMode(table.requested_cdc_mode)
 
 
 def _let_go(table: StreamTable, fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Transitions: databases that go from triggers to the log and back, by wish or by themselves.
 
-By themselves only where `cdc_mode` is `auto`: to the log when that is possible and much is written, back when it takes
+By themselves only where `auto` is asked for: to the log when that is possible and much is written, back when it takes
 too long, or when the log cannot be read again and again.
 """
 
@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from freshlake.alerts import Alerts, Event
+from freshlake.catalog import Catalog
+from freshlake.catalog.enums import CdcMode
 from freshlake.catalog.source_records import SourceDatabase
-from freshlake.errors import CaptureBusy, FreshlakeError
+from freshlake.errors import CaptureBusy, CaptureUnsupported, FreshlakeError
 from freshlake.refresh.engine import Engine
 from freshlake.service.captures import Captures
 from freshlake.sources.captured import CapturedDatabase
@@ -22,12 +24,17 @@ from freshlake.sources.postgres.capture import Mode
 
 _log = logging.getLogger("freshlake")
 
-AUTO = "auto"
 MAX_FAILURES = 5
 """So often in a row the log may not be read before its tables go back to triggers."""
 _SHARES = (0.5, 0.75, 0.9)
 """Of the time that a transition may take: when it is warned that it takes long."""
 _PAUSE = timedelta(minutes=1)
+
+
+def wanted_mode(catalog: Catalog, record: SourceDatabase) -> CdcMode:
+    """How a database is to be captured: as stream tables over it ask for, otherwise as the source itself says."""
+    asked = {mode for _, mode in catalog.asked_modes(record.name)}
+    return next(iter(asked - {CdcMode.AUTO} or asked), CdcMode(record.cdc_mode))
 
 
 @dataclass
@@ -56,6 +63,13 @@ class Transitions:
         else:
             transition.to_wal(self.engine.settings.wal_transition_timeout)
         self._tell_if_done(name, mode, before.word)
+
+    def check_log(self, name: str) -> None:
+        """Raise CaptureUnsupported if what is captured of a database cannot be captured from its log."""
+        if (why := self.captures.database(name).obstacle()) is not None:
+            raise CaptureUnsupported(
+                f"source {name} cannot be captured from its log", detail=why, hint="capture it by triggers, or auto"
+            )
 
     def settle(self, name: str) -> None:
         """What a round does when its mirrors have landed; not in every round while others keep the locks."""
@@ -92,25 +106,29 @@ class Transitions:
                 self._note(record.name, error.message)
 
     def _consider(self, record: SourceDatabase, now: datetime) -> None:
-        database = self.captures.database(record.name)
+        database, wanted = self.captures.database(record.name), wanted_mode(self.engine.catalog, record)
         state = database.state()
         if state.since is not None:
-            self._watch(record, state, now)
-        elif record.cdc_mode == AUTO and state.mode is Mode.WAL:
+            self._watch(record, state, wanted, now)
+        elif wanted is not CdcMode.AUTO:
+            # somebody has begun or ceased to ask for it, when it could not be done at once
+            if database.mirrored():
+                self.move(record.name, Mode(wanted))
+        elif state.mode is Mode.WAL:
             self._guard(record.name, database)
-        elif record.cdc_mode == AUTO and (why := self._stays(database, now)) is not None:
+        elif (why := self._stays(database, now)) is not None:
             self._note(record.name, why)
-        elif record.cdc_mode == AUTO:
+        else:
             self.move(record.name, Mode.WAL)
 
-    def _watch(self, record: SourceDatabase, state: CaptureState, now: datetime) -> None:
+    def _watch(self, record: SourceDatabase, state: CaptureState, wanted: CdcMode, now: datetime) -> None:
         """A transition that takes too long is taken back; also one whose process is gone."""
         assert state.since is not None
         if self._settle(record.name):
             return
         limit = self.engine.settings.wal_transition_timeout
         share = (now - state.since) / timedelta(seconds=limit)
-        if share >= 1 and (not state.crossings or (record.cdc_mode == AUTO and state.mode is Mode.WAL)):
+        if share >= 1 and (not state.crossings or (wanted is CdcMode.AUTO and state.mode is Mode.WAL)):
             self._roll_back(record.name, f"not done within {limit} s")
             return
         passed = max((s for s in _SHARES if s <= share), default=0.0)

@@ -166,7 +166,7 @@ class CreateSource:
     schemas: tuple[str, ...] | None = None
     tables: tuple[str, ...] | None = None
     as_text: tuple[str, ...] | None = None
-    cdc_mode: str = "auto"
+    cdc_mode: str | None = None
 
 
 @dataclass(frozen=True)
