@@ -32,20 +32,20 @@ from freshlake.service.audits import AuditRecord, Audits
 from freshlake.service.capture_modes import CaptureModes
 from freshlake.service.capture_report import CaptureReport
 from freshlake.service.captures import Captures
-from freshlake.service.choices import Choice, PastChoice, next_choice, past_choices
 from freshlake.service.deliveries import Deliveries
-from freshlake.service.doctor import Diagnosis, Doctor
+from freshlake.service.doctor import Doctor
 from freshlake.service.group_calls import GroupCalls
 from freshlake.service.health import Health
 from freshlake.service.immediate import Immediate
 from freshlake.service.landing import Landing
+from freshlake.service.looking_calls import LookingCalls
 from freshlake.service.names import Names
 from freshlake.service.on_demand import OnDemand
 from freshlake.service.options import NAMES
 from freshlake.service.pool import JobStatus, WorkerPool, job_statuses, worker_pools
 from freshlake.service.quiet import quietly
 from freshlake.service.reading import Reading
-from freshlake.service.report import Finding, RefreshRecord, Report, SourceInfo, StreamTableStatus, TreeLine, Validation
+from freshlake.service.report import Report, Validation
 from freshlake.service.rounds import Rounds
 from freshlake.service.sampler import Sampler
 from freshlake.service.scheduler import Scheduler
@@ -92,7 +92,7 @@ def connect(
     return Freshlake(engine, embedded=spark is None, settings=given)
 
 
-class Freshlake(GroupCalls, SourceCalls, AlertCalls):
+class Freshlake(LookingCalls, GroupCalls, SourceCalls, AlertCalls):
     """A lake with its stream tables."""
 
     def __init__(self, engine: Engine, *, embedded: bool, settings: Mapping[str, Any] | None = None) -> None:
@@ -246,7 +246,7 @@ class Freshlake(GroupCalls, SourceCalls, AlertCalls):
         requested = RefreshMode.parse(mode) if mode else None
         requested = None if requested is RefreshMode.AUTO else requested
         with quietly():
-            return self._rounds.refresh(self._engine.catalog.get(self._name(name)), requested)
+            return self._rounds.refresh(self._stream_table(name), requested)
 
     def refresh_all(self) -> list[RefreshResult]:
         """Refresh everything in dependency order, all at one point in time."""
@@ -256,27 +256,27 @@ class Freshlake(GroupCalls, SourceCalls, AlertCalls):
     def fold(self, name: str) -> FoldResult:
         """Bring a stream table's log into its base now."""
         with quietly():
-            return fold(self._engine, self._engine.catalog.get(self._name(name)), "requested")
+            return fold(self._engine, self._stream_table(name), "requested")
 
     def vacuum(self, name: str) -> int:
         """Delete files of a stream table that no version in use needs; returns how many."""
         with quietly():
-            return vacuum(self._engine, self._engine.catalog.get(self._name(name)))
+            return vacuum(self._engine, self._stream_table(name))
 
     def verify(self, name: str) -> Verification:
         """Recompute the query at the table's frontier and compare both ways."""
         with quietly():
-            return self._audits.verify(self._engine.catalog.get(self._name(name)))
+            return self._audits.verify(self._stream_table(name))
 
     def audit(self, name: str, *, keys: Mapping[str, Sequence[Any]] | None = None) -> AuditRecord:
         """Verify a stream table and its internal nodes, or some keys; one that differs is quarantined and repaired."""
         with quietly():
-            return self._audits.audit(self._engine.catalog.get(self._name(name)), keys)
+            return self._audits.audit(self._stream_table(name), keys)
 
     def repair(self, name: str) -> AuditRecord:
         """Put the rows of a stream table right that are not those of its query, and end its quarantine."""
         with quietly():
-            return self._audits.repair(self._engine.catalog.get(self._name(name)))
+            return self._audits.repair(self._stream_table(name))
 
     # Reading ---------------------------------------------------------------------------------------------------------
 
@@ -296,12 +296,12 @@ class Freshlake(GroupCalls, SourceCalls, AlertCalls):
 
     def wait_for(self, name: str, source: str, version: int | None = None, *, timeout: float = 60.0) -> int:
         """Wait until readers of a stream table see a version of a source; returns the version that they see."""
-        table = self._engine.catalog.get(self._name(name))
+        table = self._stream_table(name)
         return self._snapshots.wait_for(table, source, version, timeout).version
 
     def changes(self, name: str, since: int) -> DataFrame:
         """What changed after a version, as rows with a weight."""
-        return self._reading.changes(self._engine.catalog.get(self._name(name)), since)
+        return self._reading.changes(self._stream_table(name), since)
 
     def explain(self, name_or_query: str) -> Explanation:
         """Plan, rules, program, strategy and reasons."""
@@ -312,41 +312,6 @@ class Freshlake(GroupCalls, SourceCalls, AlertCalls):
         """Would this query be differential, and why not; nothing is created. Raises what creating it would raise."""
         with quietly():
             return self._report.validate(query, dialect)
-
-    def explain_choice(self, name: str) -> Choice:
-        """What the next refresh would do, and why; no Spark job is run."""
-        with quietly():
-            return next_choice(self._engine, self._engine.catalog.get(self._name(name)))
-
-    def replay_choices(self, name: str, limit: int = 20) -> list[PastChoice]:
-        """Past decisions, newest first, each made again from the inputs that the history keeps."""
-        return past_choices(self._engine, self._engine.catalog.get(self._name(name)), limit)
-
-    def status(self) -> list[StreamTableStatus]:
-        return self._report.status()
-
-    def history(self, name: str | None = None, limit: int = 20) -> list[RefreshRecord]:
-        """Refreshes, newest first."""
-        return self._report.history(self._engine.catalog.get(self._name(name)) if name else None, limit)
-
-    def audits(self, name: str | None = None, limit: int = 20) -> list[AuditRecord]:
-        """Audits, newest first."""
-        return self._audits.records(self._engine.catalog.get(self._name(name)) if name else None, limit)
-
-    def sources(self, name: str | None = None) -> list[SourceInfo]:
-        return self._report.sources(self._engine.catalog.get(self._name(name)) if name else None)
-
-    def health(self) -> list[Finding]:
-        """What a person should act on, worst first; an empty list means healthy. No Spark job is run."""
-        return self._health.findings()
-
-    def doctor(self, name: str) -> list[Diagnosis]:
-        """All that keeps a stream table fresh, looked at in turn: what is well, too. No Spark job is run."""
-        with quietly():
-            return self._doctor.examine(self._engine.catalog.get(self._name(name)))
-
-    def dependency_tree(self) -> list[TreeLine]:
-        return self._report.tree()
 
     # Scheduling ------------------------------------------------------------------------------------------------------
 

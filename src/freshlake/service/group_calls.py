@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from freshlake.catalog.names import TableName
 from freshlake.catalog.records import RefreshGroup
 from freshlake.errors import NotFound
-from freshlake.refresh.engine import Engine
+from freshlake.service.calls import Calls
 
 
-class GroupCalls:
+class GroupCalls(Calls):
     """What users call; a lake has them among its own."""
-
-    _engine: Engine
 
     def create_refresh_group(self, name: str, tables: Sequence[str]) -> RefreshGroup:
         """Refresh and publish these stream tables together from now on."""
-        catalog = self._engine.catalog
-        return catalog.insert_group(name, [catalog.get(self._name(table)).id for table in tables])
+        return self._engine.catalog.insert_group(name, [self._stream_table(table).id for table in tables])
 
     def drop_refresh_group(self, name: str) -> None:
         """Refresh the members of a group each for itself again."""
@@ -27,6 +23,3 @@ class GroupCalls:
 
     def refresh_groups(self) -> list[RefreshGroup]:
         return list(self._engine.catalog.groups())
-
-    def _name(self, name: str) -> TableName:
-        return TableName.parse(name, self._engine.spark.catalog.currentDatabase())

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from freshlake.catalog.names import TableName
-from freshlake.refresh.engine import Engine
+from freshlake.service.calls import Calls
 from freshlake.service.capture_report import BufferInfo, CaptureReport, CdcHealth, CdcStatus, SlotInfo
 from freshlake.service.deliveries import Deliveries, DeliveryInfo
 from freshlake.service.sources import SourceDatabaseInfo, Sources
 
 
-class SourceCalls:
+class SourceCalls(Calls):
     """What users call; a lake has them among its own."""
 
-    _engine: Engine
     _sources: Sources
     _deliveries: Deliveries
     _capture_report: CaptureReport
@@ -68,8 +66,7 @@ class SourceCalls:
 
         The table is made, and follows every refresh in one transaction with its version.
         """
-        target = TableName.parse(name, self._engine.spark.catalog.currentDatabase())
-        return self._deliveries.add(self._engine.catalog.get(target), to)
+        return self._deliveries.add(self._stream_table(name), to)
 
     def end_delivery(self, to: str, *, if_exists: bool = False) -> None:
         """Drop a delivered table; if its database does not answer now, as soon as it does."""
