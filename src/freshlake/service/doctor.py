@@ -84,8 +84,7 @@ class Doctor:
             hint = error.hint or "put right what else this list names"
             yield Diagnosis("pending changes", Verdict.ERROR, f"{error.code}: {error.message}", hint)
             return
-        rows = "an unknown number of rows" if choice.changed_rows is None else f"{choice.changed_rows:,} rows"
-        seen = f"{rows} of its sources changed"
+        seen = f"changed rows: {'unknown' if choice.changed_rows is None else f'{choice.changed_rows:,}'}"
         if choice.error is not None:
             hint = f'fl.explain_choice("{table.full_name.short}") has all that decides it'
             yield Diagnosis("pending changes", Verdict.WARNING, f"{seen}; a refresh is refused: {choice.error}", hint)
@@ -97,14 +96,14 @@ class Doctor:
         rows = self.engine.catalog.history(table.id, _RECENT)
         failed = [row for row in rows if row.status is RefreshStatus.FAILED]
         if not failed:
-            yield _ok("recent errors", f"none in the last {len(rows)} refreshes")
+            yield _ok("recent errors", f"none; refreshes looked at: {len(rows)}")
             return
         last = failed[0]
         message = (last.error_message or "").partition("\n")[0]
         yield Diagnosis(
             "recent errors",
             Verdict.WARNING,
-            f"{len(failed)} of the last {len(rows)} refreshes, last at {moment(last.start_time)}: {message}",
+            f"failed: {len(failed)} of {len(rows)}, last at {moment(last.start_time)}: {message}",
             "the history has the whole messages",
         )
 
