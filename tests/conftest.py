@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,10 @@ from pyspark.sql import SparkSession
 
 from freshlake.session import start
 from tests.integration.postgres_server import Server, server
-from tests.local_spark import SETTINGS
+from tests.local_spark import SETTINGS, SHORT_LIVED
+
+# for the processes that tests start; the one Spark of this run has an option of its own, which goes before
+os.environ |= SHORT_LIVED
 
 
 @pytest.fixture(scope="session")

@@ -5,5 +5,8 @@ from __future__ import annotations
 SETTINGS = {
     "spark.master": "local[2]",
     "spark.driver.memory": "3g",
-    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=4",
 }
+
+SHORT_LIVED = {"SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1"}
+"""For processes that end soon: half of what their JVMs would do is to optimise code that they do not run again."""
