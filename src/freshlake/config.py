@@ -138,6 +138,9 @@ class Settings(BaseSettings):
         Literal["auto", "trigger", "wal"],
         Field(description="How a source database is captured that is added without a `cdc_mode` of its own."),
     ] = "auto"
+    block_source_ddl: Annotated[
+        bool, Field(description="Whether DDL that would change columns of a table that is read is refused.")
+    ] = False
     wal_transition_timeout: Annotated[
         int,
         Field(ge=1, le=86_400, description="Seconds that a source database may take to go from triggers to its log."),

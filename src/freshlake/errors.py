@@ -427,6 +427,13 @@ class DeliveryConflict(StorageError):
     default_hint = "let only Freshlake write to the table; it is copied anew"
 
 
+class SourceDdlBlocked(UserError):
+    """A statement would change the columns of a table that stream tables read, and `block_source_ddl` is set."""
+
+    code = "source-ddl-blocked"
+    default_hint = "set block_source_ddl = false, or drop the stream tables that read it"
+
+
 class SourceDropped(SourceError):
     """A source table no longer exists."""
 

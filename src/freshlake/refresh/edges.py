@@ -81,3 +81,13 @@ def check_acyclic(catalog: Catalog, target: TableName, edges: Sequence[Dependenc
     """Raises CycleDetected when `target` would read itself through these edges."""
     reads = [e.source_name for e in edges if e.stream_table_id is not None]
     graph(catalog).with_table(str(target), reads).check()
+
+
+def tracked(catalog: Catalog, names: Sequence[str]) -> list[Dependency]:
+    """The plain tables among these names and paths that stream tables read."""
+    wanted, found = set(names), {}
+    for edges in catalog.all_dependencies().values():
+        for edge in edges:
+            if edge.stream_table_id is None and wanted & {edge.source_name, edge.location or ""}:
+                found[edge.source_key] = edge
+    return list(found.values())

@@ -44,6 +44,7 @@ class Captures:
     names: Names
     _open: dict[str, CapturedDatabase] = field(default_factory=dict)
     _lock: RLock = field(default_factory=RLock)
+    _unguarded: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.mirrors = Mirrors(self.engine, self.names)
@@ -165,6 +166,8 @@ class Captures:
             self.drop([mirror])
             raise
         _log.info("%s is captured", name)
+        if self.engine.settings.block_source_ddl:
+            self.guard(record.name)
         return mirror
 
     def captured(self, record: SourceDatabase, database: CapturedDatabase, name: TableName) -> Captured:
@@ -198,6 +201,15 @@ class Captures:
         for column, why in refused(table, texts).items():
             _log.warning("column %s of %s is left out: %s; %s", column, name, why.reason, why.rewrite)
         return capture_all(table, texts)
+
+    def guard(self, name: str) -> None:
+        """Refuse DDL on what is captured of a database, if that is set; said once if it cannot be."""
+        try:
+            self.database(name).guard(blocks=self.engine.settings.block_source_ddl)
+        except FreshlakeError as error:
+            if self._unguarded.get(name) != error.message:
+                self._unguarded[name] = error.message
+                _log.warning("DDL on tables of source %s is not refused: %s", name, error.message)
 
     # Removal ---------------------------------------------------------------------------------------------------------
 

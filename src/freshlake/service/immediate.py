@@ -19,6 +19,7 @@ from freshlake.alerts import Alerts, Event
 from freshlake.catalog.enums import RefreshMode
 from freshlake.catalog.records import Dependency, Lease, StreamTable
 from freshlake.errors import CommittedButNotMaintained, FreshlakeError, RefreshInProgress, WriteUndone
+from freshlake.refresh.edges import tracked
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.leasing import keep, leased
 from freshlake.refresh.roots import stands_at
@@ -55,7 +56,9 @@ class Immediate:
     @contextmanager
     def maintained(self, names: Sequence[str]) -> Iterator[None]:
         """Write these plain tables inside the block; what follows them has followed when it ends."""
-        edges = self._sources(names) if names and self.engine.catalog.has_mode(RefreshMode.IMMEDIATE) else []
+        edges = (
+            tracked(self.engine.catalog, names) if names and self.engine.catalog.has_mode(RefreshMode.IMMEDIATE) else []
+        )
         followers = self.rounds.followers([edge.source_name for edge in edges]) if edges else []
         if not followers:
             yield
@@ -72,16 +75,6 @@ class Immediate:
                 self._follow(_Write(edges, followers, leases, before, after, mark))
         for follower in followers:
             self.rounds.fold(self.engine.catalog.get_by_id(follower.id))
-
-    def _sources(self, names: Sequence[str]) -> list[Dependency]:
-        """The tables among these that stream tables read."""
-        wanted = set(names)
-        found = {}
-        for edges in self.engine.catalog.all_dependencies().values():
-            for edge in edges:
-                if edge.stream_table_id is None and wanted & {edge.source_name, edge.location or ""}:
-                    found[edge.source_key] = edge
-        return list(found.values())
 
     def _heads(self, edges: Sequence[Dependency]) -> dict[str, Position]:
         return {edge.source_key: self.engine.source(edge).head() for edge in edges}

@@ -6,12 +6,20 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import DataFrame
 
 from freshlake.catalog.names import DEFAULT_SCHEMA, TableName
 from freshlake.catalog.records import RegisteredTable, StreamTable
-from freshlake.errors import AlreadyExists, FreshlakeError, StreamTableNotPopulated, StreamTableProtected
+from freshlake.errors import (
+    AlreadyExists,
+    FreshlakeError,
+    SourceDdlBlocked,
+    StreamTableNotPopulated,
+    StreamTableProtected,
+)
+from freshlake.refresh.edges import tracked
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.spark_errors import translated
 from freshlake.service.immediate import Immediate
@@ -31,6 +39,11 @@ from freshlake.statements.target import (
 Read = Callable[[StreamTable], DataFrame]
 
 _STORAGE = "_freshlake/streams"
+_OF_COLUMNS = {
+    *("AddColumns", "AlterColumns", "DropColumns", "RenameColumn", "ReplaceColumns"),
+    *("DropTable", "RenameTable", "ReplaceTable", "ReplaceTableAsSelect"),
+}
+"""Kinds of statements, as Spark's parser calls them, after which a table has other columns, or is gone."""
 _STORE_PLAN = "spark.sql.legacy.storeAnalyzedPlanForView"
 
 
@@ -46,7 +59,10 @@ class Sql:
         self.protect(text)
         self.names.show_all()
         self.names.ensure(text)
-        with self.immediate.maintained(self._changed(text)):
+        is_ddl = first_word(text) in DDL
+        if is_ddl and self.engine.settings.block_source_ddl:
+            self._check_ddl(text)
+        with self.immediate.maintained([] if is_ddl else self._targets(text)):
             return self._run(text)
 
     def write(self, frame: DataFrame, name: str, mode: str) -> None:
@@ -60,10 +76,19 @@ class Sql:
         self.engine.ddl += 1
         self.names.record()
 
-    def _changed(self, text: str) -> list[str]:
-        """The plain tables whose rows the statement changes, by name or path."""
-        if first_word(text) in DDL:
-            return []
+    def _check_ddl(self, text: str) -> None:
+        """Refuse what would change the columns of a table that is read, or remove it."""
+        read = tracked(self.engine.catalog, self._targets(text))
+        if read and self._parsed(text).getClass().getSimpleName() in _OF_COLUMNS:
+            readers = sorted({r.full_name.short for e in read for r in self.engine.catalog.dependents(e.source_key)})
+            raise SourceDdlBlocked(f"table {read[0].source_name} is read by {', '.join(readers)}")
+
+    def _parsed(self, text: str) -> Any:
+        with translated():
+            return self.engine.spark._jsparkSession.sessionState().sqlParser().parsePlan(text)
+
+    def _targets(self, text: str) -> list[str]:
+        """The plain tables that the statement changes, by name or path."""
         found = []
         for parts in written(text):
             if parts[0].lower() == "delta" and len(parts) == 2:
@@ -161,7 +186,7 @@ class Sql:
 
     def _check_unread(self, text: str, table: StreamTable) -> None:
         """A word equal to the name of a table without data may be something else: Spark's parser knows."""
-        plan = self.engine.spark._jsparkSession.sessionState().sqlParser().parsePlan(text).toString()
+        plan = self._parsed(text).toString()
         if re.search(rf"UnresolvedRelation \[([\w, ]*, )?{table.name}\]", plan, re.I):
             raise StreamTableNotPopulated(
                 f"stream table {table.full_name.short} has not been loaded yet", hint="refresh it first"

@@ -1,4 +1,4 @@
-"""What is done for source databases now and then, beside refreshes: removals, transitions and late deliveries."""
+"""What is done for source databases now and then: removals, transitions, guards against DDL, late deliveries."""
 
 from __future__ import annotations
 
@@ -41,4 +41,6 @@ class Upkeep:
         """All of it, at once."""
         self.captures.retry_removals()
         self.transitions.consider(now)
+        for database in self.captures.engine.catalog.databases():
+            self.captures.guard(database.name)
         self.deliveries.bring_late()

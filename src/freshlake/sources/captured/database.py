@@ -31,6 +31,7 @@ from freshlake.sources.captured.positions import newest, numbered, place_of
 from freshlake.sources.captured.reading import Batches
 from freshlake.sources.captured.spool import Spooled, clear
 from freshlake.sources.captured.state import CaptureState, mode_of
+from freshlake.sources.postgres.blocking import block, unblock
 from freshlake.sources.postgres.capture import Capture, CopyPoint, Mode
 from freshlake.sources.postgres.connection import transaction
 from freshlake.sources.postgres.events import Resync
@@ -184,6 +185,15 @@ class CapturedDatabase:
         if not found:
             self._sound = sign
         return found
+
+    def guard(self, *, blocks: bool) -> None:
+        """Refuse DDL on what is captured now, or let all of it pass; raises PrivilegeMissing."""
+        tables = [mine.captured for mine in self.mirrored()]
+        with self.pool.take() as connection, transaction(connection) as cursor:
+            if blocks and tables:
+                block(cursor, look(cursor), self.names, tables)
+            else:
+                unblock(cursor, self.names)
 
     def obstacle(self) -> str | None:
         """Why the captured tables cannot be captured from the log; None if they can."""

@@ -45,6 +45,16 @@ class Names:
         """A function that the others use to see whether types are still the same."""
         return f"{self.schema}.same_{self.project}"
 
+    @property
+    def blocker(self) -> str:
+        """The function that refuses DDL."""
+        return f"{self.schema}.ddl_{self.project}"
+
+    @property
+    def blocking(self) -> str:
+        """What the names of event triggers begin with; their event follows."""
+        return f"freshlake_ddl_{self.project}"
+
     def slot(self, database_oid: int) -> str:
         """The replication slot; slots of all databases of a server share one space of names."""
         return f"{self.slots}{database_oid}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from freshlake.sources.postgres.blocking import unblock
+from freshlake.sources.postgres.connection import transaction
 from freshlake.sources.postgres.naming import Names
 from freshlake.sources.postgres.pool import Pool
 from freshlake.sources.postgres.trigger.install import uninstall
@@ -16,5 +18,8 @@ def remove(pool: Pool, names: Names, oid: int | None) -> None:
         # first of all: as long as it is there, the server keeps its log
         WalCapture(pool, names).drop_slot()
     with pool.take() as connection:
+        if oid is None:
+            with transaction(connection) as cursor:
+                unblock(cursor, names)
         unpublish(connection, names, oids)
         uninstall(connection, names, oids)
