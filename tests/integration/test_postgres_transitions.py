@@ -303,6 +303,36 @@ def test_a_stream_table_brings_its_source_to_the_log_and_back(fl: freshlake.Fres
     assert (captured_by(fl), installed(database)) == ("trigger", ("triggers",))
 
 
+def test_what_a_stream_table_asks_for_is_done_when_it_can_be(
+    fl: freshlake.Freshlake, database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    impatient = fl._engine.settings.model_copy(update={"wal_transition_timeout": 1})
+    with monkeypatch.context() as patched, database.connect() as long:
+        patched.setattr(fl._engine, "settings", impatient)
+        long.execute("BEGIN")
+        long.execute("SELECT pg_current_xact_id()")
+        fl.alter_stream_table("revenue", cdc_mode="wal")
+        long.execute("ROLLBACK")
+    assert "source shop goes to wal later" in caplog.text
+    assert (captured_by(fl), installed(database)) == ("trigger", ("triggers",))
+    fl._upkeep.run(later(fl))
+    assert captured_by(fl) == "transitioning"
+    write(database, 82)
+    assert_follows(fl, database)
+    assert captured_by(fl) == "wal"
+    monkeypatch.setattr(fl._upkeep.transitions, "move", _busy)
+    fl.alter_stream_table("revenue", cdc_mode="inherit")
+    monkeypatch.undo()
+    assert captured_by(fl) == "wal"
+    fl._upkeep.run(later(fl))
+    assert captured_by(fl) == "transitioning", "the source itself says trigger"
+    assert not fl._upkeep.transitions.owed
+
+
+def _busy(name: str, mode: object) -> None:
+    raise CaptureBusy(f"{name} does not go to {mode} now")
+
+
 def test_a_stream_table_cannot_ask_for_a_log_without_old_rows(fl: freshlake.Freshlake, database: Database) -> None:
     database.run("CREATE TABLE keyless (a int)")
     with pytest.raises(CaptureUnsupported, match="keyless"):

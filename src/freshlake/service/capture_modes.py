@@ -64,6 +64,7 @@ class CaptureModes:
                 if wanted is not CdcMode.AUTO:
                     self.transitions.move(record.name, Mode(wanted))
             except FreshlakeError as error:
+                self.transitions.owed.add(record.name)
                 _log.warning("source %s goes to %s later: %s", record.name, wanted, error.message)
 
     def read_by(self, edges: Iterable[Dependency]) -> list[SourceDatabase]:

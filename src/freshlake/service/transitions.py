@@ -42,6 +42,8 @@ class Transitions:
     engine: Engine
     captures: Captures
     alerts: Alerts
+    owed: set[str] = field(default_factory=set)
+    """Databases that could not be brought to what is asked of them."""
     _reasons: dict[str, str] = field(default_factory=dict)
     _warned: dict[str, float] = field(default_factory=dict)
     _again: dict[str, datetime] = field(default_factory=dict)
@@ -111,15 +113,19 @@ class Transitions:
         if state.since is not None:
             self._watch(record, state, wanted, now)
         elif wanted is not CdcMode.AUTO:
-            # somebody has begun or ceased to ask for it, when it could not be done at once
-            if database.mirrored():
-                self.move(record.name, Mode(wanted))
+            self._follow(record.name, wanted)
         elif state.mode is Mode.WAL:
             self._guard(record.name, database)
         elif (why := self._stays(database, now)) is not None:
             self._note(record.name, why)
         else:
             self.move(record.name, Mode.WAL)
+
+    def _follow(self, name: str, wanted: CdcMode) -> None:
+        """Where stream tables have begun or ceased to ask for something that could not be done at once."""
+        if name in self.owed or self.engine.catalog.asked_modes(name):
+            self.move(name, Mode(wanted))
+            self.owed.discard(name)
 
     def _watch(self, record: SourceDatabase, state: CaptureState, wanted: CdcMode, now: datetime) -> None:
         """A transition that takes too long is taken back; also one whose process is gone."""
