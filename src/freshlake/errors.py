@@ -411,6 +411,13 @@ class Unsupported(UserError):
     code = "unsupported"
 
 
+class SourceDdlBlocked(UserError):
+    """A statement would change the columns of a table that stream tables read, and `block_source_ddl` is set."""
+
+    code = "source-ddl-blocked"
+    default_hint = "set block_source_ddl = false, or drop the stream tables that read it"
+
+
 # Sources
 
 
@@ -425,13 +432,6 @@ class DeliveryConflict(StorageError):
 
     code = "delivery-conflict"
     default_hint = "let only Freshlake write to the table; it is copied anew"
-
-
-class SourceDdlBlocked(UserError):
-    """A statement would change the columns of a table that stream tables read, and `block_source_ddl` is set."""
-
-    code = "source-ddl-blocked"
-    default_hint = "set block_source_ddl = false, or drop the stream tables that read it"
 
 
 class SourceDropped(SourceError):
