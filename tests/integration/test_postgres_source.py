@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import freshlake
-from freshlake.errors import SourceInUse
+from freshlake.errors import InvalidQuery, SourceInUse
 from freshlake.sources.postgres.capture import Mode
 from tests.integration.capture_database import Bag, Database, new_database
 from tests.integration.lakes import ANY_SHARE, bag
@@ -245,6 +245,40 @@ def test_a_column_that_changes_its_type_rebuilds_the_mirror(fl: freshlake.Freshl
     database.run("INSERT INTO items VALUES (1, 0.5, NULL)")
     assert actions(fl)["shop.public.items"] == ("DIFFERENTIAL", None)
     assert_as_in(fl, database)
+
+
+def test_a_column_that_is_added_matters_to_who_asks_for_it(fl: freshlake.Freshlake, database: Database) -> None:
+    database.run("ALTER TABLE orders ADD COLUMN note text DEFAULT 'none'")
+    database.run("INSERT INTO orders (id, region, note) VALUES (71, 'west', 'new')")
+    found = actions(fl)
+    assert (found["shop.public.orders"], found["default.revenue"][0]) == (("DIFFERENTIAL", None), "DIFFERENTIAL")
+    assert "note" not in fl.table("shop.public.orders").columns
+    fl.create_stream_table("notes", "SELECT id, note FROM shop.public.orders")
+    assert ours(fl, "notes") == theirs(database, "SELECT id, note FROM orders")
+    assert_as_in(fl, database)
+    database.run("UPDATE orders SET note = 'changed' WHERE id = 71")
+    assert actions(fl)["default.notes"] == ("DIFFERENTIAL", None)
+    assert ours(fl, "notes") == theirs(database, "SELECT id, note FROM orders")
+    with pytest.raises(InvalidQuery, match="missing"):
+        fl.create_stream_table("broken", "SELECT missing FROM shop.public.orders")
+    fl.drop_stream_table("notes")
+
+
+def test_a_column_that_is_added_is_taken_by_who_selects_all(fl: freshlake.Freshlake, database: Database) -> None:
+    fl.create_stream_table("everything", "SELECT * FROM shop.public.orders")
+    database.run("ALTER TABLE orders ADD COLUMN more int DEFAULT 7")
+    found = actions(fl)
+    assert found["shop.public.orders"] == ("REINITIALIZE", "schema-changed")
+    assert ours(fl, "everything") == theirs(database, "SELECT * FROM orders")
+    assert fl.table("everything").columns[-1] == "more"
+    database.run("INSERT INTO orders (id, region) VALUES (72, 'west')")
+    assert actions(fl)["default.everything"] == ("DIFFERENTIAL", None)
+    assert ours(fl, "everything") == theirs(database, "SELECT * FROM orders")
+    database.run("ALTER TABLE orders DROP COLUMN note, DROP COLUMN more; DELETE FROM orders WHERE id > 70")
+    fl.refresh_all()
+    assert ours(fl, "everything") == theirs(database, "SELECT * FROM orders")
+    assert_as_in(fl, database)
+    fl.drop_stream_table("everything")
 
 
 def test_a_gap_in_capture_is_noticed_and_the_table_copied_anew(

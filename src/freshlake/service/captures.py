@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
 
-from freshlake.catalog.enums import CdcMode
+from freshlake.catalog.enums import CdcMode, DefinitionKind
 from freshlake.catalog.names import SEPARATOR, TableName
 from freshlake.catalog.records import Dependency, Json, StreamTable
 from freshlake.catalog.source_records import Removal, SourceDatabase
@@ -20,6 +20,7 @@ from freshlake.sources.captured import CapturedDatabase, CapturedSource
 from freshlake.sources.captured.schema import lake_schema
 from freshlake.sources.captured.state import CaptureState
 from freshlake.sources.postgres.capture import Mode
+from freshlake.sources.postgres.compare import Reason
 from freshlake.sources.postgres.connection import transaction
 from freshlake.sources.postgres.finding import find_table
 from freshlake.sources.postgres.naming import Names as Objects
@@ -31,6 +32,7 @@ from freshlake.sources.postgres.tables import Captured, capture_all, check_captu
 from freshlake.sources.postgres.trigger.install import install
 from freshlake.sources.postgres.wal.publication import check_log, publish
 from freshlake.sources.postgres.watching import gaps
+from freshlake.statements.relations import has_star
 
 _log = logging.getLogger("freshlake")
 
@@ -59,7 +61,7 @@ class Captures:
                 engine = self.engine
                 staging = engine.layout.lake / _STAGING
                 self._open[name] = CapturedDatabase(
-                    engine.catalog, engine.spark, engine.catalog.database(name), staging
+                    engine.catalog, engine.spark, engine.catalog.database(name), staging, takes_all=self._takes_all
                 )
             return self._open[name]
 
@@ -210,6 +212,30 @@ class Captures:
             if self._unguarded.get(name) != error.message:
                 self._unguarded[name] = error.message
                 _log.warning("DDL on tables of source %s is not refused: %s", name, error.message)
+
+    def grown(self, names: Iterable[TableName]) -> list[StreamTable]:
+        """The mirrors whose tables have got columns; they are marked to be copied with those."""
+        found = []
+        for mirror in filter(None, map(self.engine.catalog.find, sorted(names))):
+            database = self.database(mirror.full_name.database or "")
+            mine = next((m for m in database.mirrored() if m.mirror.id == mirror.id), None)
+            now = self.describe(self.engine.catalog.database(database.name), database, mirror.full_name)
+            if mine is not None and (new := sorted(set(now.names) - set(mine.captured.names))):
+                self.engine.catalog.mark_resync(mirror.id, f"{Reason.SCHEMA_CHANGED}: columns added: {', '.join(new)}")
+                found.append(mirror)
+        return found
+
+    def _takes_all(self, mirror: StreamTable) -> bool:
+        """Whether somebody reads a mirror with all its columns, whichever they are."""
+        columns = {field["name"] for field in (mirror.output_schema or {}).get("fields", ())}
+        for reader in self.engine.catalog.dependents(mirror.source_key):
+            edges = self.engine.catalog.dependencies(reader.id)
+            used = {name for e in edges if e.source_key == mirror.source_key for name in e.columns_used or ()}
+            if columns <= used and (
+                reader.definition_kind is not DefinitionKind.SQL or has_star(reader.defining_query)
+            ):
+                return True
+        return False
 
     # Removal ---------------------------------------------------------------------------------------------------------
 

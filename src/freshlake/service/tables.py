@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from freshlake.catalog.enums import CdcMode, RefreshMode, SourceType, Status
@@ -19,6 +18,7 @@ from freshlake.errors import (
     FreshlakeError,
     InvalidArgument,
     InvalidName,
+    InvalidQuery,
     StreamTableInUse,
     StreamTableProtected,
     TableNotFound,
@@ -45,9 +45,11 @@ from freshlake.service.names import Names
 from freshlake.service.options import DEFAULTS, checked, needs_rules, partition_columns, scheduled, stored_as
 from freshlake.service.rebuild import rebuild
 from freshlake.service.rounds import Rounds
+from freshlake.statements.relations import has_star
 from freshlake.storage.table import ChangeLogged
 
 _log = logging.getLogger("freshlake")
+T = TypeVar("T")
 
 
 @dataclass
@@ -91,7 +93,7 @@ class Tables:
         settings = pinned_settings(self.engine.spark)
         definition = define_in(self.engine, query, dialect, settings)
         rules = needs_rules(wanted["refresh_mode"], wanted["never_full"])
-        compiled, edges = captured.attempt(lambda: self._feasible(target, definition, settings, rules))
+        compiled, edges = self._bound(query, captured, lambda: self._feasible(target, definition, settings, rules))
         wanted["partition_by"] = partition_columns(wanted["partition_by"], compiled)
         self.modes.check(wanted["requested_cdc_mode"], wanted["refresh_mode"], edges)
         self._warn(target, definition)
@@ -120,6 +122,28 @@ class Tables:
         if table.requested_cdc_mode is not None:
             self.modes.follow(edges)
         return self.engine.catalog.get_by_id(table.id)
+
+    def _bound(self, query: str | Builder | None, captured: Capturing, act: Callable[[], T]) -> T:
+        """Look names up in mirrors that have all columns that their tables have by now, if that may matter."""
+        if isinstance(query, str) and has_star(query):
+            self._grow(query)
+        try:
+            return captured.attempt(act)
+        except InvalidQuery:
+            if not self._grow(query):
+                raise
+            return captured.attempt(act)
+
+    def _grow(self, query: str | Builder | None) -> bool:
+        """Bring columns that captured tables have got into their mirrors; whether there were any."""
+        if isinstance(query, str):
+            names = self.captures.mentioned(query)
+        else:
+            names = {table.full_name for table in self.engine.catalog.stream_tables() if table.is_mirror}
+        grown = self.captures.grown(names)
+        for mirror in {table.full_name.database: table for table in grown}.values():
+            self.rounds.refresh(mirror, None)
+        return bool(grown)
 
     def _populate(self, table: StreamTable, edges: Sequence[Dependency]) -> None:
         """Load it from stream tables that are up to date, all at one point in time."""
@@ -163,7 +187,7 @@ class Tables:
         return graph(self.engine.catalog)
 
     def _warn(self, target: TableName, definition: Definition) -> None:
-        if definition.reference is None and re.search(r"\bselect\s+(distinct\s+)?(\w+\.)?\*", definition.text, re.I):
+        if definition.reference is None and has_star(definition.text):
             _log.warning("%s selects *: a new column in a source rebuilds the table", target.short)
 
     # Alter -----------------------------------------------------------------------------------------------------------
@@ -221,7 +245,8 @@ class Tables:
         settings = table.session_settings
         definition = definition_of(table) if query is None else define_in(self.engine, query, dialect, settings)
         rules = needs_rules(**self._choosing(table, fields))
-        compiled, edges = captured.attempt(lambda: self._feasible(table.full_name, definition, settings, rules))
+        name = table.full_name
+        compiled, edges = self._bound(query, captured, lambda: self._feasible(name, definition, settings, rules))
         fields["partition_by"] = partition_columns(fields.get("partition_by", table.partition_by), compiled)
         self._check_capture(table, fields, edges)
         self._warn(table.full_name, definition)

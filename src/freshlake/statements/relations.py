@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from freshlake.catalog.names import SESSION_CATALOG
 from freshlake.statements.target import name_at, words
@@ -110,3 +111,11 @@ def _has_alias(tokens: list[Token], at: int) -> bool:
     if at >= len(tokens) or tokens[at].kind not in (Kind.WORD, Kind.QUOTED):
         return False
     return tokens[at].word not in _NO_ALIAS
+
+
+def has_star(text: str) -> bool:
+    """Whether a query selects all columns of something, whichever there are."""
+    return any(
+        token.text == "*" and (before.word in ("SELECT", "DISTINCT", "ALL") or before.text in (",", "."))
+        for before, token in pairwise(words(text))
+    )

@@ -7,7 +7,7 @@ read up to it. So every mirror that stands at a position holds the same state of
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +33,7 @@ from freshlake.sources.captured.spool import Spooled, clear
 from freshlake.sources.captured.state import CaptureState, mode_of
 from freshlake.sources.postgres.blocking import block, unblock
 from freshlake.sources.postgres.capture import Capture, CopyPoint, Mode
+from freshlake.sources.postgres.compare import Reason
 from freshlake.sources.postgres.connection import transaction
 from freshlake.sources.postgres.events import Resync
 from freshlake.sources.postgres.naming import Names
@@ -40,12 +41,12 @@ from freshlake.sources.postgres.pool import Pool
 from freshlake.sources.postgres.position import LsnPosition, SnapshotPosition
 from freshlake.sources.postgres.position import Position as Place
 from freshlake.sources.postgres.reference import ConnectionReference
-from freshlake.sources.postgres.server import look
+from freshlake.sources.postgres.server import Server, look
 from freshlake.sources.postgres.tables import Captured
 from freshlake.sources.postgres.trigger.capture import TriggerCapture
 from freshlake.sources.postgres.wal.capture import WalCapture
 from freshlake.sources.postgres.wal.publication import obstacles
-from freshlake.sources.postgres.watching import gaps, has_changes, signature
+from freshlake.sources.postgres.watching import added, gaps, has_changes, signature
 from freshlake.sources.protocol import Position
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ class CapturedDatabase:
         record: SourceDatabase,
         staging: Path,
         limits: CopyLimits | None = None,
+        takes_all: Callable[[StreamTable], bool] = lambda _: False,
     ) -> None:
         self.name, self.key = record.name, record.source_key
         self.names = Names(project_of(catalog.lake_id, record.name))
@@ -101,6 +103,7 @@ class CapturedDatabase:
         self.log = WalCapture(self.pool, self.names)
         self.ways: dict[Mode, Capture] = {Mode.TRIGGER: TriggerCapture(self.pool, self.names), Mode.WAL: self.log}
         self._catalog, self._spark, self._limits = catalog, spark, limits or CopyLimits()
+        self._takes_all = takes_all
         self._staging = staging / uuid4().hex
         self._held: dict[Position, Held] = {}
         self._sound: tuple[Mode, str] | None = None
@@ -181,10 +184,22 @@ class CapturedDatabase:
         """Looked for only if something is not as it was when nothing was found."""
         mode = self.state().mode
         sign = (mode, signature(cursor, self.names, tables))
-        found = {} if sign == self._sound else gaps(cursor, look(cursor), self.names, tables, mode)
+        if sign == self._sound:
+            return {}
+        server = look(cursor)
+        found = {**self._grown(cursor, server, tables), **gaps(cursor, server, self.names, tables, mode)}
         if not found:
             self._sound = sign
         return found
+
+    def _grown(self, cursor: psycopg.Cursor[Any], server: Server, tables: Sequence[Captured]) -> dict[int, Resync]:
+        """The tables that have got columns, if somebody reads all that there are."""
+        new, known = added(cursor, server, tables), {mine.captured.oid: mine for mine in self.mirrored()}
+        return {
+            oid: Resync(known[oid].captured, Reason.SCHEMA_CHANGED, f"columns added: {', '.join(names)}")
+            for oid, names in new.items()
+            if oid in known and self._takes_all(known[oid].mirror)
+        }
 
     def guard(self, *, blocks: bool) -> None:
         """Refuse DDL on what is captured now, or let all of it pass; raises PrivilegeMissing."""

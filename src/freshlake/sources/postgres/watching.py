@@ -12,7 +12,7 @@ from freshlake.sources.postgres.events import Resync
 from freshlake.sources.postgres.naming import Names
 from freshlake.sources.postgres.position import SnapshotPosition
 from freshlake.sources.postgres.server import Server
-from freshlake.sources.postgres.tables import Captured
+from freshlake.sources.postgres.tables import Captured, refusal
 from freshlake.sources.postgres.trigger.presence import missing
 from freshlake.sources.postgres.wal.publication import missing as unpublished
 from freshlake.sources.postgres.wal.slot import judge, state
@@ -64,6 +64,17 @@ def signature(cursor: psycopg.Cursor[Any], names: Names, tables: Sequence[Captur
     }
     found = cursor.execute(_SIGNATURE, facts).fetchone()
     return str(found[0]) if found else ""
+
+
+def added(cursor: psycopg.Cursor[Any], server: Server, tables: Sequence[Captured]) -> dict[int, tuple[str, ...]]:
+    """The columns that tables have got since they were described and that could be captured, by their numbers."""
+    now = describe_oids(cursor, server, [table.oid for table in tables])
+    found = {}
+    for captured in tables:
+        if (table := now.get(captured.oid)) is not None:
+            names = compare(captured, table).added_columns
+            found[captured.oid] = tuple(n for n in names if refusal(table, table.column(n), captured.as_text) is None)
+    return {oid: names for oid, names in found.items() if names}
 
 
 def gaps(
