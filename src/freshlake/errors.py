@@ -596,6 +596,13 @@ class CaptureBusy(SystemFailure):
     default_hint = "try again when no long transaction writes to the tables, or allow a longer wait"
 
 
+class ColumnsAwaited(SystemFailure):
+    """A query needs columns of a captured table that nobody read before, so its mirror has no values of them yet."""
+
+    code = "columns-awaited"
+    default_hint = "refresh again: the next refresh copies the captured table with these columns"
+
+
 class CommittedButNotMaintained(SystemFailure):
     """A write is in its table, but a stream table in mode IMMEDIATE could not follow it."""
 

@@ -128,6 +128,12 @@ class SourceDatabases(Database):
         with self._read() as current:
             return fetch(current, query, CapturedTable)
 
+    def captured_table(self, stream_table_id: int) -> CapturedTable | None:
+        """The captured table that a mirror holds; None if it is no mirror."""
+        query = select(captured_tables).where(captured_tables.c.stream_table_id == stream_table_id)
+        with self._read() as current:
+            return fetch_one(current, query, CapturedTable)
+
     # What is still to be removed -------------------------------------------------------------------------------------
 
     def add_removal(self, database: str, connection: str, what: Json) -> Removal:

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from freshlake.compiler import plan as p
 from freshlake.compiler.bind_call import bind_call
 from freshlake.compiler.bind_expression import ExpressionBinder, json_type
+from freshlake.compiler.bind_guard import without_guards
 from freshlake.compiler.bind_pivot import without_pivot
 from freshlake.compiler.bind_source import Source, not_delta, source_of
 from freshlake.compiler.bind_window import bind_window_functions
@@ -167,7 +168,8 @@ class _Binder(ExpressionBinder):
 
     def bind_project(self, node: Any) -> p.Plan:
         child, mark = self.child(node), len(self.attached)
-        items = self.named(self.b.items(node.projectList()))
+        listed = self.b.items(node.projectList())
+        items = self.named(without_guards(listed, self.b) if isinstance(child, p.Scan) else listed)
         return p.Project(self.distinct(node), self.attach(child, mark), items)
 
     def bind_filter(self, node: Any) -> p.Plan:

@@ -14,6 +14,7 @@ from freshlake.catalog.records import Dependency, Lease, StreamTable
 from freshlake.compiler.compile import CompiledQuery
 from freshlake.errors import (
     CatalogError,
+    ColumnsAwaited,
     CommitConflict,
     DataError,
     FreshlakeError,
@@ -99,6 +100,11 @@ class Engine(Heads):
                 name, action = str(table.full_name), Action.NO_DATA
                 return RefreshResult(name, action, None, 0, 0, took, frontier, table.version, rows_updated=0)
         return _Refresh(self, table.id, heads, requested, started, terms).run()
+
+    def require_columns(self, table: StreamTable, compiled: CompiledQuery) -> None:
+        """Raises ColumnsAwaited if the query reads what a mirror has no values of yet."""
+        if awaited := self.awaited(edges_of(self.catalog, compiled)):
+            raise ColumnsAwaited(f"stream table {table.full_name.short} waits for columns: {awaited}")
 
     def _unmoved(self, table: StreamTable, heads: Pins, at: datetime) -> dict[str, Any]:
         """The frontier of a table that stands at its heads already.
@@ -221,6 +227,7 @@ class _Refresh:
                 self._mark("triage")
                 if decision.refusal is not None:
                     raise refused(table.full_name, decision.refusal)
+                engine.require_columns(table, compiled)
                 done, decision = self._perform(table, lease, refresh.refresh_id, decision, spans, compiled)
         except Exception as error:
             known = error if isinstance(error, FreshlakeError) else defect(table.full_name, error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +27,8 @@ class Heads(Queries):
     _sources: dict[str, Source] = field(default_factory=dict)
     captured: Callable[[Dependency], Source] | None = None
     """What a mirror reads."""
+    awaited: Callable[[Sequence[Dependency]], str | None] = lambda _: None
+    """The columns that mirrors do not have yet and that edges need."""
 
     def source(self, edge: Dependency) -> Source:
         if edge.source_type is SourceType.STREAM_TABLE:

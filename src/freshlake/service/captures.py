@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from threading import RLock
 
 from freshlake.catalog.enums import CdcMode, DefinitionKind
@@ -17,7 +17,7 @@ from freshlake.refresh.engine import Engine
 from freshlake.service.mirrors import Mirrors
 from freshlake.service.names import Names, captured_relations
 from freshlake.sources.captured import CapturedDatabase, CapturedSource
-from freshlake.sources.captured.schema import lake_schema
+from freshlake.sources.captured.schema import lake_schema, stored_names
 from freshlake.sources.captured.state import CaptureState
 from freshlake.sources.postgres.capture import Mode
 from freshlake.sources.postgres.compare import Reason
@@ -28,7 +28,15 @@ from freshlake.sources.postgres.pool import Pool
 from freshlake.sources.postgres.reference import ConnectionReference
 from freshlake.sources.postgres.removing import remove
 from freshlake.sources.postgres.server import look
-from freshlake.sources.postgres.tables import Captured, capture_all, check_capturable, refused
+from freshlake.sources.postgres.tables import (
+    Captured,
+    capture_all,
+    capture_nothing,
+    capture_some,
+    check_capturable,
+    refused,
+    widened,
+)
 from freshlake.sources.postgres.trigger.install import install
 from freshlake.sources.postgres.wal.publication import check_log, publish
 from freshlake.sources.postgres.watching import gaps
@@ -50,7 +58,7 @@ class Captures:
 
     def __post_init__(self) -> None:
         self.mirrors = Mirrors(self.engine, self.names)
-        self.engine.captured = self.source
+        self.engine.captured, self.engine.awaited = self.source, self.awaited
 
     # Databases -------------------------------------------------------------------------------------------------------
 
@@ -132,49 +140,89 @@ class Captures:
             return None
         return TableName.of([database, rest, table])
 
-    def ensure(
-        self, wanted: Iterable[TableName], *, installs: bool = True, asked: CdcMode | None = None
-    ) -> list[StreamTable]:
-        """Capture the tables that are not captured yet; returns the mirrors that were made, which are empty.
-
-        Without `installs` nothing is changed in the database: enough to look at what a query would be. The first table
-        of a database is captured as is `asked` for, the others as those before them.
-        """
+    def ensure(self, wanted: Iterable[TableName]) -> list[StreamTable]:
+        """Make the mirrors that are not there yet, of which nothing is captured until somebody reads them."""
         made: list[StreamTable] = []
         missing = sorted(name for name in wanted if self.engine.catalog.find(name) is None)
         try:
             for name in missing:
-                made.append(self._capture(name, installs, asked))
+                database = self.database(name.database or "")
+                described = self.describe(database, name)
+                mirror = self.mirrors.create(name, lake_schema(described))
+                made.append(mirror)
+                database.put(mirror, capture_nothing(described), database.state())
         except BaseException:
             self.drop(made)
             raise
         return made
 
-    def _capture(self, name: TableName, installs: bool, asked: CdcMode | None) -> StreamTable:
-        assert name.database is not None
-        record, database = self.engine.catalog.database(name.database), self.database(name.database)
-        described = self.describe(record, database, name)
-        mirror = self.mirrors.create(name, lake_schema(described))
-        if not installs:
-            return mirror
-        if not self.engine.catalog.captured_tables(record.name):
-            state = CaptureState(_first_mode(asked or CdcMode(record.cdc_mode)))
-            self.engine.catalog.put_capture(record.name, state.to_json(), state.word)
-        # known before anything is installed, so that nothing is left there without anybody knowing
-        database.put(mirror, described, database.state())
-        try:
-            database.put(mirror, self._installed(database, described), database.state())
-        except BaseException:
-            self.drop([mirror])
-            raise
-        _log.info("%s is captured", name)
-        if self.engine.settings.block_source_ddl:
-            self.guard(record.name)
-        return mirror
+    def follow(self, edges: Iterable[Dependency], asked: CdcMode | None = None) -> None:
+        """Capture what these edges read; a mirror that lacks columns is copied with them by its next refresh.
 
-    def captured(self, record: SourceDatabase, database: CapturedDatabase, name: TableName) -> Captured:
-        """What of a table is captured from now on, if it was not before."""
-        return self._installed(database, self.describe(record, database, name))
+        The first table of a database is captured as is `asked` for, the others as those before them.
+        """
+        for mirror, _, names in self._read(edges):
+            database = self.database(mirror.full_name.database or "")
+            wider = self._widened(database, mirror, names, asked)
+            if wider is None:
+                continue
+            database.amend(mirror, wider, self._installed(database, wider))
+            _log.info("%s is captured: %s", mirror.full_name, ", ".join(wider.names))
+            if self.engine.settings.block_source_ddl:
+                self.guard(database.name)
+
+    def _widened(
+        self, database: CapturedDatabase, mirror: StreamTable, names: Collection[str] | None, asked: CdcMode | None
+    ) -> Captured | None:
+        """Store what is to be captured before it is installed, so that nothing is left there without anybody knowing.
+
+        It is stored with the mark that the mirror has to be copied, and never becomes less.
+        """
+        catalog = self.engine.catalog
+        with catalog.transaction():
+            captured = database.captured(mirror)
+            missing = frozenset[str]() if captured is None else captured.lacks(names) - set(captured.names)
+            if captured is None or not missing:
+                return None
+            if not database.mirrored():
+                mode = _first_mode(asked or CdcMode(catalog.database(database.name).cdc_mode))
+                catalog.put_capture(database.name, CaptureState(mode).to_json(), CaptureState(mode).word)
+            wider = widened(captured, missing)
+            database.put(mirror, wider, database.state())
+            new = [name for name in wider.names if name not in captured.names]
+            catalog.mark_resync(mirror.id, f"{Reason.SCHEMA_CHANGED}: columns that were not captured: {', '.join(new)}")
+            return wider
+
+    def _read(self, edges: Iterable[Dependency]) -> Iterator[tuple[StreamTable, Captured, Collection[str] | None]]:
+        """The mirrors that edges lead to, and the columns they read by their names in the database (None: all)."""
+        for edge in edges:
+            if edge.stream_table_id is None or TableName.parse(edge.source_name).database is None:
+                continue
+            mirror = self.engine.catalog.get_by_id(edge.stream_table_id)
+            captured = self.database(mirror.full_name.database or "").captured(mirror)
+            if captured is not None:
+                named, used = stored_names(captured), edge.columns_used
+                yield mirror, captured, None if used is None else [named.get(name, name) for name in used]
+
+    def lacking(self, edges: Iterable[Dependency]) -> dict[TableName, frozenset[str]]:
+        """The columns that these edges read and that their mirrors have no values of."""
+        found = {mirror.full_name: captured.lacks(names) for mirror, captured, names in self._read(edges)}
+        return {name: missing for name, missing in found.items() if missing}
+
+    def awaited(self, edges: Sequence[Dependency]) -> str | None:
+        """What these edges read and their mirrors lack, which is captured from now on; None if they lack nothing."""
+        if not (found := self.lacking(edges)):
+            return None
+        self.follow(edges)
+        return ", ".join(f"{name}.{column}" for name, missing in found.items() for column in sorted(missing))
+
+    def renewed(self, database: CapturedDatabase, mirror: StreamTable, before: Captured) -> Captured:
+        """The same of a table as it is now, captured from now on if it was not; all of it for who reads all."""
+        described = self.describe(database, mirror.full_name)
+        whole = {column.name for column in described.whole}
+        names = whole if self._takes_all(mirror) else whole & set(before.names)
+        chosen = capture_some(described.table, names, described.as_text)
+        return self._installed(database, chosen)
 
     def _installed(self, database: CapturedDatabase, described: Captured) -> Captured:
         mode = database.state().mode
@@ -186,9 +234,9 @@ class Captures:
                     return described
             return install(connection, database.names, [described])[0].captured
 
-    def describe(self, record: SourceDatabase, database: CapturedDatabase, name: TableName) -> Captured:
-        """What of a table is captured; raises TableNotFound, CaptureUnsupported …"""
-        wanted = str(name).removeprefix(f"{name.database}.")
+    def describe(self, database: CapturedDatabase, name: TableName) -> Captured:
+        """What of a table could be captured; raises TableNotFound, CaptureUnsupported …"""
+        record, wanted = self.engine.catalog.database(database.name), str(name).removeprefix(f"{name.database}.")
         with database.pool.take() as connection, transaction(connection, read_only=True) as cursor:
             table = find_table(cursor, look(cursor), wanted)
         full = table.full_name
@@ -213,28 +261,38 @@ class Captures:
                 self._unguarded[name] = error.message
                 _log.warning("DDL on tables of source %s is not refused: %s", name, error.message)
 
-    def grown(self, names: Iterable[TableName]) -> list[StreamTable]:
-        """The mirrors whose tables have got columns; they are marked to be copied with those."""
+    def reshaped(self, names: Iterable[TableName], words: Collection[str] | None) -> list[StreamTable]:
+        """The mirrors whose tables have other columns by now; they are marked to be copied with those.
+
+        New columns are captured at once if they are among the words of a query (None: whichever they are), because it
+        will read them; who finds out later copies the table once more.
+        """
         found = []
         for mirror in filter(None, map(self.engine.catalog.find, sorted(names))):
             database = self.database(mirror.full_name.database or "")
-            mine = next((m for m in database.mirrored() if m.mirror.id == mirror.id), None)
-            now = self.describe(self.engine.catalog.database(database.name), database, mirror.full_name)
-            if mine is not None and (new := sorted(set(now.names) - set(mine.captured.names))):
-                self.engine.catalog.mark_resync(mirror.id, f"{Reason.SCHEMA_CHANGED}: columns added: {', '.join(new)}")
-                found.append(mirror)
+            now = self.describe(database, mirror.full_name)
+            with self.engine.catalog.transaction():
+                before = database.captured(mirror)
+                if before is None or not before.columns or lake_schema(now) == lake_schema(before):
+                    continue
+                new = {c.name for c in now.whole} - {c.name for c in before.whole}
+                taken = {name for name in new if words is None or name.lower() in words}
+                kept = {c.name for c in now.whole} & {*before.names, *taken}
+                chosen = capture_some(now.table, kept, now.as_text)
+                database.put(mirror, replace(chosen, mark=before.mark, held=before.shown), database.state())
+                self.engine.catalog.mark_resync(mirror.id, f"{Reason.SCHEMA_CHANGED}: its columns changed")
+            found.append(mirror)
         return found
 
     def _takes_all(self, mirror: StreamTable) -> bool:
         """Whether somebody reads a mirror with all its columns, whichever they are."""
-        columns = {field["name"] for field in (mirror.output_schema or {}).get("fields", ())}
         for reader in self.engine.catalog.dependents(mirror.source_key):
-            edges = self.engine.catalog.dependencies(reader.id)
-            used = {name for e in edges if e.source_key == mirror.source_key for name in e.columns_used or ()}
-            if columns <= used and (
-                reader.definition_kind is not DefinitionKind.SQL or has_star(reader.defining_query)
-            ):
-                return True
+            if reader.definition_kind is DefinitionKind.SQL and not has_star(reader.defining_query):
+                continue
+            edges = (e for e in self.engine.catalog.dependencies(reader.id) if e.source_key == mirror.source_key)
+            for _, captured, names in self._read(edges):
+                if names is None or {column.name for column in captured.whole} <= set(names):
+                    return True
         return False
 
     # Removal ---------------------------------------------------------------------------------------------------------
@@ -256,9 +314,9 @@ class Captures:
             database = catalog.find_database(mirror.full_name.database or "")
             catalog.delete(mirror.id)
             removal = None
-            if record is not None and database is not None:
+            if record is not None and record.captured["columns"] and database is not None:
                 # with the last table everything goes: a slot that nobody reads would keep the server's log for ever
-                is_last = not catalog.captured_tables(database.name)
+                is_last = not self.database(database.name).mirrored()
                 removal = self._removal(database, None if is_last else Captured.from_json(record.captured).oid)
                 if is_last:
                     state = CaptureState(self.database(database.name).state().mode)
@@ -296,7 +354,7 @@ class Captures:
         if "delivered" in removal.what:
             return self.engine.catalog.find_delivery(removal.database, removal.what["delivered"]) is not None
         captured = self.engine.catalog.captured_tables(removal.database)
-        oids = {Captured.from_json(table.captured).oid for table in captured}
+        oids = {Captured.from_json(table.captured).oid for table in captured if table.captured["columns"]}
         return bool(oids) if removal.what["oid"] is None else removal.what["oid"] in oids
 
     def retry_removals(self) -> None:

@@ -1,4 +1,4 @@
-"""Capture while a definition is taken: of the tables that it names, and not of them if it is not taken."""
+"""Mirrors while a definition is taken: of the tables that it names, and none of them if it is not taken."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from freshlake.catalog.enums import CdcMode
 from freshlake.catalog.names import TableName
 from freshlake.catalog.records import StreamTable
 from freshlake.errors import TableNotFound
@@ -23,8 +22,6 @@ _NAME = re.compile(r"`(\w+)`\.`(\w+)` cannot be found")
 @dataclass
 class Capturing:
     captures: Captures
-    installs: bool
-    asked: CdcMode | None
     made: list[StreamTable] = field(default_factory=list)
 
     def attempt(self, act: Callable[[], T]) -> T:
@@ -36,7 +33,7 @@ class Capturing:
                 name = self._meant(error)
                 if name is None or self.captures.engine.catalog.find(name) is not None:
                     raise
-                self.made += self.captures.ensure([name], installs=self.installs, asked=self.asked)
+                self.made += self.captures.ensure([name])
 
     def _meant(self, error: TableNotFound) -> TableName | None:
         found = _NAME.search(error.message)
@@ -44,14 +41,12 @@ class Capturing:
 
 
 @contextmanager
-def capturing(
-    captures: Captures, query: str | Builder | None, *, installs: bool = True, asked: CdcMode | None = None
-) -> Iterator[Capturing]:
-    """What the query names is captured inside the block, and afterwards if somebody reads it then."""
-    own = Capturing(captures, installs, asked)
+def capturing(captures: Captures, query: str | Builder | None) -> Iterator[Capturing]:
+    """What the query names has a mirror inside the block, and afterwards if somebody reads it then."""
+    own = Capturing(captures)
     try:
         if isinstance(query, str):
-            own.made += captures.ensure(captures.mentioned(query), installs=installs, asked=asked)
+            own.made += captures.ensure(captures.mentioned(query))
         yield own
     finally:
         captures.unread([str(mirror.full_name) for mirror in own.made])

@@ -39,34 +39,34 @@ class Landing:
         """The moment at which these tables are refreshed: a later one for a database of which something is copied."""
         databases = sorted({t.full_name.database for t in tables if t.is_mirror and t.full_name.database})
         with ExitStack() as held:
-            copied: list[tuple[str, Position]] = []
+            copied: list[tuple[str, Position, list[Mirrored]]] = []
             for name in databases:
-                moment, at = self._ready(held, name, moment)
-                copied += [(name, at)] if at is not None else []
+                moment, at, due = self._ready(held, name, moment)
+                copied += [(name, at, due)] if at is not None else []
             yield moment
-            for name, at in copied:
-                self._settle(self.captures.database(name), at)
+            for name, at, due in copied:
+                self._settle(self.captures.database(name), at, due)
         for name in databases:
             self._release(name)
 
-    def _ready(self, held: ExitStack, name: str, moment: Round) -> tuple[Round, Position | None]:
+    def _ready(self, held: ExitStack, name: str, moment: Round) -> tuple[Round, Position | None, list[Mirrored]]:
         key = database_key(name)
         end = moment.pins.get(key)
         if end is None:
-            return moment, None  # it could not be reached, which its mirrors will say
+            return moment, None, []  # it could not be reached, which its mirrors will say
         try:
             database = self.captures.database(name)
             self._notice(database, end)
             due = self._due(database)
             if not due:
-                return moment, None
+                return moment, None, []
             everything = [mine.captured for mine in database.mirrored() if _is_there(mine)]
             at = held.enter_context(database.copying(everything))
         except FreshlakeError as error:
             pins = {k: v for k, v in moment.pins.items() if k != key}
-            return replace(moment, pins=pins, unreachable={**moment.unreachable, key: error}), None
+            return replace(moment, pins=pins, unreachable={**moment.unreachable, key: error}), None, []
         self.engine.reached("copying")
-        return replace(moment, pins={**moment.pins, key: at}), at
+        return replace(moment, pins={**moment.pins, key: at}), at, due
 
     def _notice(self, database: CapturedDatabase, end: Position) -> None:
         """Mark the tables whose changes do not lead to a position."""
@@ -108,23 +108,26 @@ class Landing:
         return [m for m in database.mirrored() if m.stands_at(database.key) is None and _is_there(m)]
 
     def _renew(self, database: CapturedDatabase, mine: Mirrored) -> None:
-        record, before = self.engine.catalog.database(database.name), mine.captured
-        captured = self.captures.captured(record, database, mine.mirror.full_name)
-        if captured.oid != before.oid:
-            self.captures.remove_objects(record, before.oid)
-        if lake_schema(captured) != lake_schema(before):
+        captured = self.captures.renewed(database, mine.mirror, mine.captured)
+        if captured.oid != mine.captured.oid:
+            self.captures.remove_objects(self.engine.catalog.database(database.name), mine.captured.oid)
+        if not self.captures.mirrors.fits(mine.mirror, lake_schema(captured)):
             self.engine.catalog.mark_resync(mine.mirror.id, f"{Reason.SCHEMA_CHANGED}: its columns changed")
             self.captures.mirrors.reshape(mine.mirror, lake_schema(captured))
         elif mine.resync is not None and not _is_there(mine):
             self.engine.catalog.mark_resync(mine.mirror.id, f"{HISTORY_LOST}: it is captured again")
-        database.put(mine.mirror, captured, database.state())
+        database.amend(mine.mirror, mine.captured, captured)
 
-    def _settle(self, database: CapturedDatabase, at: Position) -> None:
-        """Tables that stand at the position of their copy are whole again."""
-        for mine in database.mirrored():
-            known = (mine.mirror.frontier or {}).get("sources", {}).get(database.key)
-            if mine.resync is not None and known == at.to_json():
-                self.engine.catalog.mark_resync(mine.mirror.id, None)
+    def _settle(self, database: CapturedDatabase, at: Position, due: Sequence[Mirrored]) -> None:
+        """Tables that stand at the position of their copy are whole again, unless more of them was asked for since."""
+        copied = {mine.mirror.id: mine.captured.columns for mine in due}
+        with self.engine.catalog.transaction():
+            for mine in database.mirrored():
+                known = (mine.mirror.frontier or {}).get("sources", {}).get(database.key)
+                columns = copied.get(mine.mirror.id)
+                if mine.resync is not None and known == at.to_json() and columns == mine.captured.columns:
+                    database.put(mine.mirror, mine.captured.copied(columns), database.state())
+                    self.engine.catalog.mark_resync(mine.mirror.id, None)
 
     def _release(self, name: str) -> None:
         """What the database keeps for longer than needed does no harm, so this may fail."""

@@ -52,6 +52,10 @@ class Mirrors:
         self.engine.ddl += 1
         return table
 
+    def fits(self, mirror: StreamTable, schema: StructType) -> bool:
+        """Whether a mirror has these columns."""
+        return f"delta.{quote(self._place(mirror.full_name, stored_schema(schema)))}" in mirror.defining_query
+
     def reshape(self, mirror: StreamTable, schema: StructType) -> StreamTable:
         """Give a mirror other columns; its next refresh copies the table anew."""
         text = self._definition(mirror.full_name, schema).text
@@ -67,12 +71,15 @@ class Mirrors:
 
     def _definition(self, name: TableName, schema: StructType) -> Definition:
         """Everything of the shape, under the names that the columns have in the database."""
-        assert name.database is not None
         stored = stored_schema(schema)
-        digest = hashlib.sha256(stored.json().encode()).hexdigest()[:12]
-        table = str(name).removeprefix(f"{name.database}.")
-        path = str(self.engine.layout.shapes(name.database) / f"{table}-{digest}")
+        path = self._place(name, stored)
         DeltaTable.create(path, Schema.from_json(stored.json()), mode="ignore")
         pairs = zip(stored.names, logical_schema(stored).names, strict=True)
         columns = ", ".join(quote(s) if s == c else f"{quote(s)} AS {quote(c)}" for s, c in pairs)
         return Definition(DefinitionKind.CAPTURE, f"SELECT {columns} FROM delta.{quote(path)}")
+
+    def _place(self, name: TableName, stored: StructType) -> str:
+        assert name.database is not None
+        digest = hashlib.sha256(stored.json().encode()).hexdigest()[:12]
+        table = str(name).removeprefix(f"{name.database}.")
+        return str(self.engine.layout.shapes(name.database) / f"{table}-{digest}")

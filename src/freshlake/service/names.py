@@ -16,10 +16,12 @@ from freshlake.catalog.enums import TableKind
 from freshlake.catalog.names import DEFAULT_SCHEMA, SEPARATOR, TableName
 from freshlake.catalog.records import RegisteredTable, StreamTable
 from freshlake.catalog.store import Catalog
+from freshlake.compiler.bind_guard import guarded
 from freshlake.compiler.plan import quote
 from freshlake.errors import FreshlakeError
 from freshlake.refresh.layout import Layout
 from freshlake.refresh.spark_errors import translated
+from freshlake.service.held import held_columns
 from freshlake.statements.relations import relations, renamed
 from freshlake.statements.target import FunctionStatement, mentioned
 
@@ -142,8 +144,8 @@ class Names:
 
     def show(self, table: StreamTable) -> None:
         """A view over the base: what plain Spark sees is the state of the last fold, without hidden columns."""
-        generation = table.generation or 1
-        stamp = f"stream:{generation}:{table.fingerprint}"
+        generation, held = table.generation or 1, held_columns(self.catalog, table)
+        stamp = f"stream:{generation}:{table.fingerprint}:{'' if held is None else sorted(held)}"
         if self._known.get(table.full_name) == stamp:
             return
         base = f"{self.layout.root(table, generation).path}/base"
@@ -153,7 +155,9 @@ class Names:
         storage = self.layout.root(table, generation)
         visible = {f["name"] for f in (table.output_schema or {})["fields"]}
         pairs = [(s.name, c.name) for s, c in zip(storage.stored, storage.schema, strict=True) if c.name in visible]
-        columns = ", ".join(f"{quote(s)} AS {quote(c)}" for s, c in pairs)
+        columns = ", ".join(
+            f"{quote(s) if held is None or c in held else guarded(quote(s), c)} AS {quote(c)}" for s, c in pairs
+        )
         with translated():
             self.spark.sql(
                 f"CREATE OR REPLACE VIEW {_sql(table.full_name)} AS SELECT {columns} FROM delta.{quote(base)}"

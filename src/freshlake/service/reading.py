@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from freshlake.catalog.records import StatePoint, StreamTable
 from freshlake.errors import InvalidArgument, StorageMissing, StreamTableNotPopulated, VersionNotKept
 from freshlake.refresh.engine import Engine
+from freshlake.service.held import held_columns
 from freshlake.storage.layout import FoldPoint
 
 
@@ -80,12 +81,18 @@ class Reading:
         return relation.dataframe(self.engine.spark)
 
     def _visible(self, table: StreamTable, generation: int | None = None) -> list[str]:
-        """Until a rebuilt table is published with its group, readers see the columns that it had before."""
+        """Until a rebuilt table is published with its group, readers see the columns that it had before.
+
+        A mirror has no values of columns that are not captured.
+        """
         generation = table.published_generation if generation is None else generation
+        held = held_columns(self.engine.catalog, table)
         if generation != table.generation:
-            return self.engine.layout.root(table, generation).visible.names
-        assert table.output_schema is not None
-        return [f["name"] for f in table.output_schema["fields"]]
+            names = self.engine.layout.root(table, generation).visible.names
+        else:
+            assert table.output_schema is not None
+            names = [f["name"] for f in table.output_schema["fields"]]
+        return [name for name in names if held is None or name in held]
 
     def check(self, table: StreamTable) -> None:
         if not table.is_populated:

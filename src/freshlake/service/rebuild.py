@@ -37,6 +37,7 @@ def rebuild(
     decision = Decision(Action.REINITIALIZE, reason, None, {"sources": {}})
     with leased(engine, [table.id]) as leases:
         lease = leases[table.id]
+        engine.require_columns(table, compiled)
         current = adopt(engine, engine.catalog.get_by_id(table.id), lease)
         refresh = engine.catalog.begin_refresh(lease)
         sources = {e.source_key: engine.source(e) for e in edges}

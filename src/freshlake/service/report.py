@@ -220,7 +220,7 @@ class Report:
             table = engine.catalog.get(self.tables._name(subject))
         if table is None:
             settings = pinned_settings(engine.spark)
-            with capturing(self.tables.captures, subject, installs=False) as captured:
+            with capturing(self.tables.captures, subject) as captured:
                 definition = define_in(engine, subject, None, settings)
                 compiled = captured.attempt(lambda: engine.compile(definition, settings))
                 return explain(compiled, "query", definition.text, {})
@@ -240,7 +240,7 @@ class Report:
     def validate(self, query: str | Builder, dialect: str | None) -> Validation:
         engine = self.tables.engine
         settings = pinned_settings(engine.spark)
-        with capturing(self.tables.captures, query, installs=False) as captured:
+        with capturing(self.tables.captures, query) as captured:
             definition = define_in(engine, query, dialect, settings)
             compiled = captured.attempt(lambda: engine.compile(definition, settings))
         from pyspark.sql.types import StructType

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from freshlake.catalog.enums import Action, RefreshMode, Status
 from freshlake.catalog.records import Dependency, Lease, StreamTable
 from freshlake.errors import (
+    ColumnsAwaited,
     FreshlakeError,
     LeaseLost,
     RefreshInProgress,
@@ -76,10 +77,14 @@ class Rounds:
                 hint=f'look at fl.audits("{name}"); then repair it: fl.repair("{name}")',
             )
         known = self.known()
-        if known.is_alone(full):
+        if known.is_alone(full) and not table.is_mirror:
             return self._raising(self.run([table], self.begin(()), {table.id: requested}))
         asked = {full, *known.graph.upstream(full)}
-        return self._bring(known, known.brought([full]), asked, {table.id: requested})[1][full]
+        try:
+            return self._bring(known, known.brought([full]), asked, {table.id: requested})[1][full]
+        except ColumnsAwaited:
+            # they are captured by now, and their mirrors are copied first
+            return self._bring(known, known.brought([full]), asked, {table.id: requested})[1][full]
 
     def prepare(self, table: StreamTable, edges: Sequence[Dependency]) -> Round:
         """Bring the stream tables that these edges lead to up to date; returns the moment that they have read."""

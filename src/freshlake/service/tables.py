@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 from uuid import uuid4
 
 from freshlake.catalog.enums import CdcMode, RefreshMode, SourceType, Status
@@ -46,10 +46,11 @@ from freshlake.service.options import DEFAULTS, checked, needs_rules, partition_
 from freshlake.service.rebuild import rebuild
 from freshlake.service.rounds import Rounds
 from freshlake.statements.relations import has_star
+from freshlake.statements.target import mentioned
 from freshlake.storage.table import ChangeLogged
 
 _log = logging.getLogger("freshlake")
-T = TypeVar("T")
+Bound = tuple[CompiledQuery, tuple[Dependency, ...]]
 
 
 @dataclass
@@ -78,7 +79,7 @@ class Tables:
         self._check_free(target)
         wanted = self._wanted(options)
         wanted |= scheduled(wanted["refresh_mode"], None, wanted)
-        with capturing(self.captures, query, asked=wanted["requested_cdc_mode"]) as captured:
+        with capturing(self.captures, query) as captured:
             return self._create(target, query, dialect, wanted, initialize, captured)
 
     def _create(
@@ -108,6 +109,7 @@ class Tables:
             table = self.engine.catalog.insert_stream_table(new)
             self.engine.catalog.replace_dependencies(table.id, edges)
         try:
+            self.captures.follow(edges, _asked(table))
             if initialize:
                 self._populate(table, edges)
             else:
@@ -123,27 +125,33 @@ class Tables:
             self.modes.follow(edges)
         return self.engine.catalog.get_by_id(table.id)
 
-    def _bound(self, query: str | Builder | None, captured: Capturing, act: Callable[[], T]) -> T:
-        """Look names up in mirrors that have all columns that their tables have by now, if that may matter."""
+    def _bound(self, query: str | Builder | None, captured: Capturing, act: Callable[[], Bound]) -> Bound:
+        """Look names up in mirrors that have the columns that their tables have by now, if that may matter."""
+        names = self._captured(query)
         if isinstance(query, str) and has_star(query):
-            self._grow(query)
+            self._reshape(names, query)
         try:
-            return captured.attempt(act)
+            bound = captured.attempt(act)
         except InvalidQuery:
-            if not self._grow(query):
+            if not self._reshape(names, query):
                 raise
             return captured.attempt(act)
+        # a column that nobody has read may be gone by now
+        return captured.attempt(act) if self._reshape(self.captures.lacking(bound[1]), query) else bound
 
-    def _grow(self, query: str | Builder | None) -> bool:
-        """Bring columns that captured tables have got into their mirrors; whether there were any."""
+    def _captured(self, query: str | Builder | None) -> set[TableName]:
+        """The captured tables that a query may name; what a function does shows only when it runs."""
         if isinstance(query, str):
-            names = self.captures.mentioned(query)
-        else:
-            names = {table.full_name for table in self.engine.catalog.stream_tables() if table.is_mirror}
-        grown = self.captures.grown(names)
-        for mirror in {table.full_name.database: table for table in grown}.values():
+            return self.captures.mentioned(query)
+        return {table.full_name for table in self.engine.catalog.stream_tables() if table.is_mirror}
+
+    def _reshape(self, names: Iterable[TableName], query: str | Builder | None) -> bool:
+        """Give mirrors the columns that their tables have by now; whether those were others."""
+        words = mentioned(query) if isinstance(query, str) and not has_star(query) else None
+        found = self.captures.reshaped(names, words)
+        for mirror in {table.full_name.database: table for table in found}.values():
             self.rounds.refresh(mirror, None)
-        return bool(grown)
+        return bool(found)
 
     def _populate(self, table: StreamTable, edges: Sequence[Dependency]) -> None:
         """Load it from stream tables that are up to date, all at one point in time."""
@@ -206,7 +214,7 @@ class Tables:
         mode = fields.get("refresh_mode", table.refresh_mode)
         fields |= _let_go(table, fields) | scheduled(mode, table.refresh_mode, fields)
         edges, asked = self.engine.catalog.dependencies(table.id), fields.get("requested_cdc_mode", _asked(table))
-        with capturing(self.captures, query, asked=asked) as captured:
+        with capturing(self.captures, query) as captured:
             after = self._altered(table, query, dialect, fields, captured)
         self.captures.unread(_upstreams(edges))
         if asked is not _asked(table) or (asked is not None and query is not None):
@@ -251,6 +259,7 @@ class Tables:
         self._check_capture(table, fields, edges)
         self._warn(table.full_name, definition)
         moment = Round({}, None)
+        self.captures.follow(edges, fields.get("requested_cdc_mode", _asked(table)))
         if any(edge.stream_table_id is not None for edge in edges):
             moment = self.rounds.prepare(table, edges)
             # an upstream that was rebuilt may give the query another meaning
@@ -295,9 +304,7 @@ class Tables:
         mode = fields.get("refresh_mode", table.refresh_mode)
         self.modes.check(fields.get("requested_cdc_mode", _asked(table)), mode, edges, table)
 
-    def _feasible(
-        self, target: TableName, definition: Definition, settings: Mapping[str, Any], rules: bool
-    ) -> tuple[CompiledQuery, tuple[Dependency, ...]]:
+    def _feasible(self, target: TableName, definition: Definition, settings: Mapping[str, Any], rules: bool) -> Bound:
         """What a definition compiles to and reads; refused if that does not go together with the mode or the graph."""
         compiled = self.engine.compile(definition, settings)
         if rules:
@@ -323,7 +330,7 @@ class Tables:
         found = self.engine.catalog.find(self._name(name))
         if found is None:
             return self.create(name, query, dialect, initialize=initialize, options=options)
-        with capturing(self.captures, query, installs=False) as captured:
+        with capturing(self.captures, query) as captured:
             definition = define_in(self.engine, query, dialect, found.session_settings)
             compiled = captured.attempt(lambda: self.engine.compile(definition, found.session_settings))
         same = compiled.fingerprint == found.fingerprint and definition.reference == found.definition_reference

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from freshlake.sources.captured.schema import row_schema
+from freshlake.sources.captured.schema import Landed
 from freshlake.sources.captured.spool import MEMORY_BYTES, Spool, Spooled
 from freshlake.sources.postgres.events import Event, Resync, Rows, Truncated
 from freshlake.sources.postgres.tables import Captured
@@ -48,7 +48,7 @@ class Batch:
 def gather(events: Iterable[Event], tables: Sequence[Captured], folder: Path) -> Batch:
     """The events of a capture, added up per table."""
     each = MEMORY_BYTES // max(1, min(len(tables), _MANY))
-    spools = {table.oid: Spool(row_schema(table), folder, each) for table in tables}
+    spools = {table.oid: Spool(Landed(table), folder, each) for table in tables}
     truncated: set[int] = set()
     resyncs: dict[int, Resync] = {}
     for event in events:

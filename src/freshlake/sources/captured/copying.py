@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from freshlake.sources.captured.schema import row_schema
+from freshlake.sources.captured.schema import Landed, row_schema
 from freshlake.sources.captured.spool import Spooled, spooled
 from freshlake.sources.postgres.connection import connect, transaction
 from freshlake.sources.postgres.copying import copy_query, copy_table
@@ -21,7 +20,6 @@ from freshlake.sources.postgres.extent import Part, parts_of, table_bytes
 from freshlake.sources.postgres.pool import Pool
 from freshlake.sources.postgres.reference import ConnectionReference
 from freshlake.sources.postgres.tables import Captured
-from freshlake.storage.relation import arrow_schema
 
 _log = logging.getLogger("freshlake")
 
@@ -48,7 +46,7 @@ class TableCopy:
         """All rows, each with weight 1."""
         with self.pool.take() as connection, transaction(connection, read_only=True, snapshot=self.snapshot) as cursor:
             if table_bytes(cursor, self.captured) <= self.limits.large_bytes:
-                return spooled(copy_table(cursor, self.captured), row_schema(self.captured), self.folder)
+                return spooled(copy_table(cursor, self.captured), Landed(self.captured), self.folder)
             parts = parts_of(cursor, self.captured, self.limits.part_bytes)
         return self._by_tasks(spark, parts)
 
@@ -66,7 +64,7 @@ class TableCopy:
         files = tuple(file for file, rows, _ in copied if rows)
         total, size = sum(rows for _, rows, _ in copied), sum(size for *_, size in copied)
         if not files:
-            return spooled([], row_schema(self.captured), self.folder)
+            return spooled([], Landed(self.captured), self.folder)
         return Spooled(row_schema(self.captured), total, 0, size, None, files)
 
 
@@ -96,16 +94,16 @@ class _PartCopy:
 
     def __call__(self, part: Part) -> tuple[str, int, int]:
         """The file, its rows and its bytes."""
-        target = arrow_schema(row_schema(self.captured))
+        landed = Landed(self.captured)
         file = f"{self.folder}/{self.prefix}-{part.number}.parquet"
         rows = size = 0
         with (
             connect(self.reference) as connection,
             transaction(connection, read_only=True, snapshot=self.snapshot) as cursor,
-            pq.ParquetWriter(file, target, compression="snappy") as writer,
+            pq.ParquetWriter(file, landed.target, compression="snappy") as writer,
         ):
             for piece in copy_query(cursor, self.captured, part.query(self.captured)):
-                table = pa.Table.from_batches([piece]).rename_columns(target.names).cast(target)
+                table = landed.table(piece)
                 writer.write_table(table)
                 rows, size = rows + table.num_rows, size + table.nbytes
         return file, rows, size

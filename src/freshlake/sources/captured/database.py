@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -111,8 +111,8 @@ class CapturedDatabase:
         self.batches = Batches(self.name, self.ways, self.state, self._staging)
 
     def mirrored(self) -> list[Mirrored]:
-        """The captured tables, as the catalog has them now."""
-        records = self._catalog.captured_tables(self.name)
+        """The captured tables, as the catalog has them now; not those of which nothing is needed yet."""
+        records = [record for record in self._catalog.captured_tables(self.name) if record.captured["columns"]]
         mirrors = self._catalog.stream_tables_by_id([record.stream_table_id for record in records])
         return [
             Mirrored(mirrors[r.stream_table_id], Captured.from_json(r.captured), r.resync)
@@ -129,6 +129,24 @@ class CapturedDatabase:
             captured=captured.to_json(),
             mode=state.word,
         )
+
+    def amend(self, mirror: StreamTable, before: Captured, after: Captured) -> Captured:
+        """Remember what was found out about a table, unless others have asked for more of it since; raises CaptureBusy.
+
+        Which columns the mirror has values of is not for them to say.
+        """
+        with self._catalog.transaction():
+            now = self.captured(mirror)
+            if now is None or now.names != before.names:
+                raise CaptureBusy(f"more of table {before.table.full_name} is captured since this moment")
+            kept = replace(after, held=now.held)
+            self.put(mirror, kept, self.state())
+            return kept
+
+    def captured(self, mirror: StreamTable) -> Captured | None:
+        """What is captured of the table that a mirror holds, as the catalog has it now."""
+        record = self._catalog.captured_table(mirror.id)
+        return None if record is None else Captured.from_json(record.captured)
 
     def state(self) -> CaptureState:
         """How the database is captured now."""

@@ -15,7 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from freshlake.storage.relation import WEIGHT, Relation, arrow_schema
+from freshlake.sources.captured.schema import Landed
+from freshlake.storage.relation import WEIGHT, Relation
 from freshlake.storage.scan.columns import quoted
 
 # As for changes of other sources: beyond this Spark's fixed cost is the smaller part.
@@ -61,7 +62,7 @@ class Spooled:
 class Spool:
     """Takes the pieces of one table; past its limits they go to a file below `folder`."""
 
-    schema: StructType
+    landed: Landed
     folder: Path
     most_bytes: int = MEMORY_BYTES
     most_rows: int = MEMORY_ROWS
@@ -73,16 +74,15 @@ class Spool:
     _bytes: int = 0
 
     def add(self, piece: pa.RecordBatch) -> None:
-        """Take rows whose columns are those of the schema, by position."""
-        target = arrow_schema(self.schema)
-        rows = pa.Table.from_batches([piece]).rename_columns(target.names).cast(target)
+        """Take rows of the captured columns, by position."""
+        rows = self.landed.table(piece)
         weights = rows.column(WEIGHT)
         self._inserted += pc.sum(pc.max_element_wise(weights, 0)).as_py() or 0
         self._deleted -= pc.sum(pc.min_element_wise(weights, 0)).as_py() or 0
         self._bytes += rows.nbytes
         self._kept.extend(rows.to_batches())
         if self._writer is not None or self._is_full():
-            self._spill(target)
+            self._spill()
 
     def empty(self) -> None:
         """Forget what came so far."""
@@ -94,19 +94,19 @@ class Spool:
     def done(self) -> Spooled:
         """What was taken."""
         self._close()
-        counts = (self.schema, self._inserted, self._deleted, self._bytes)
+        counts = (self.landed.schema, self._inserted, self._deleted, self._bytes)
         if self._file is not None:
             return Spooled(*counts, None, (str(self._file),))
-        return Spooled(*counts, pa.Table.from_batches(self._kept, arrow_schema(self.schema)))
+        return Spooled(*counts, pa.Table.from_batches(self._kept, self.landed.target))
 
     def _is_full(self) -> bool:
         return self._bytes > self.most_bytes or self._inserted + self._deleted > self.most_rows
 
-    def _spill(self, target: pa.Schema) -> None:
+    def _spill(self) -> None:
         if self._writer is None:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._file = self.folder / f"{uuid4().hex}.parquet"
-            self._writer = pq.ParquetWriter(self._file, target, compression="snappy")
+            self._writer = pq.ParquetWriter(self._file, self.landed.target, compression="snappy")
         for batch in self._kept:
             self._writer.write_batch(batch)
         self._kept = []
@@ -117,9 +117,9 @@ class Spool:
             self._writer = None
 
 
-def spooled(pieces: Iterable[pa.RecordBatch], schema: StructType, folder: Path) -> Spooled:
+def spooled(pieces: Iterable[pa.RecordBatch], landed: Landed, folder: Path) -> Spooled:
     """All pieces of one table."""
-    spool = Spool(schema, folder)
+    spool = Spool(landed, folder)
     for piece in pieces:
         spool.add(piece)
     return spool.done()

@@ -120,16 +120,16 @@ class Transition:
             return True
 
     def _store(self, handover: Handover) -> bool:
-        """Whether positions are of the other kind now; not if one was pinned beyond the hand-over, or tables came, or
-        somebody goes instead of us."""
+        """Whether positions are of the other kind now; not if one was pinned beyond the hand-over, or tables or columns
+        came, or somebody goes instead of us."""
         catalog, database = self.catalog, self.database
         with catalog.transaction():
             seen = catalog.database(database.name)
             known = newest(seen)
-            mirrors = {mine.captured.oid: mine.mirror for mine in database.mirrored()}
+            mirrors = {mine.captured.oid: mine for mine in database.mirrored()}
             if CaptureState.from_json(seen.capture).since != self._begun:
                 return False
-            if {table.oid for table in handover.tables} != mirrors.keys():
+            if {t.oid: t.names for t in handover.tables} != {oid: m.captured.names for oid, m in mirrors.items()}:
                 return False
             if known is not None and not _reaches(handover.before, place_of(known)):
                 return False
@@ -137,7 +137,8 @@ class Transition:
             assert pinned is not None
             state = CaptureState.from_json(seen.capture).crossed(pinned.version, handover)
             for captured in handover.tables:
-                database.put(mirrors[captured.oid], captured, state)
+                mine = mirrors[captured.oid]
+                database.put(mine.mirror, replace(captured, held=mine.captured.held), state)
             self._put(state)
             return True
 

@@ -139,13 +139,15 @@ class Captured:
     """What is captured of a table: some columns in their own order, some of them as text.
 
     The order of `columns` is that of the table, whatever order they were asked for in. `mark` is what the database
-    calls the table's place in the publication; another one means that capture was interrupted.
+    calls the table's place in the publication; another one means that capture was interrupted. `held` are the columns
+    whose values the mirror has: fewer than are captured until it is copied with all of them.
     """
 
     table: Table
     columns: tuple[Column, ...]
     as_text: frozenset[str] = frozenset()
     mark: str = ""
+    held: frozenset[str] | None = None
 
     def of(self, table: Table) -> Captured:
         """The same columns of the table as it is now."""
@@ -165,12 +167,32 @@ class Captured:
         return tuple(column.name for column in self.columns)
 
     @property
+    def whole(self) -> tuple[Column, ...]:
+        """All columns that could be captured, which are those of the mirror."""
+        return tuple(c for c in self.table.columns if refusal(self.table, c, self.as_text) is None)
+
+    @property
     def is_selective(self) -> bool:
-        """Whether less is captured than there is."""
-        return len(self.columns) < len(self.table.columns)
+        """Whether less is captured than could be."""
+        return len(self.columns) < len(self.whole)
+
+    @property
+    def shown(self) -> frozenset[str]:
+        """The columns that a reader of the mirror may see; the others have no values there."""
+        return frozenset(self.names) if self.held is None else self.held
+
+    def lacks(self, names: Iterable[str] | None) -> frozenset[str]:
+        """Those of these columns (None: of all) that the mirror has no values of; without a name it needs one."""
+        wanted = frozenset(c.name for c in self.whole) if names is None else frozenset(names)
+        missing = wanted - self.shown
+        return missing if missing or self.shown else frozenset(c.name for c in self.whole)
+
+    def copied(self, columns: tuple[Column, ...]) -> Captured:
+        """The same, when the mirror was copied with these columns."""
+        return replace(self, held=frozenset(c.name for c in columns))
 
     def lake_type(self, column: Column) -> LakeType:
-        """Where the values of a captured column go."""
+        """Where the values of a column go that can be captured."""
         found = _lake_type(self.table, column, self.as_text)
         assert isinstance(found, LakeType), "refused columns are not captured"
         return found
@@ -178,7 +200,8 @@ class Captured:
     def to_json(self) -> dict[str, Any]:
         """As plain data."""
         chosen = {"columns": list(self.names), "as_text": sorted(self.as_text), "mark": self.mark}
-        return {"table": self.table.to_json(), **chosen}
+        held = None if self.held is None else sorted(self.held)
+        return {"table": self.table.to_json(), **chosen, "held": held}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Captured:
@@ -186,7 +209,8 @@ class Captured:
         table = Table.from_json(data["table"])
         chosen = set(data["columns"])
         columns = tuple(c for c in table.columns if c.name in chosen)
-        return cls(table, columns, frozenset(data["as_text"]), data["mark"])
+        held = data.get("held")
+        return cls(table, columns, frozenset(data["as_text"]), data["mark"], None if held is None else frozenset(held))
 
 
 def refusal(table: Table, column: Column, as_text: Collection[str] = ()) -> Refusal | None:
@@ -211,6 +235,11 @@ def capture_all(table: Table, as_text: Iterable[str] = ()) -> Captured:
     """Every column that can be captured; `refused` tells those that cannot."""
     texts = frozenset(table.column(name).name for name in as_text)
     return Captured(table, tuple(c for c in table.columns if refusal(table, c, texts) is None), texts)
+
+
+def capture_nothing(captured: Captured) -> Captured:
+    """The same table before anybody has said what is needed of it."""
+    return replace(captured, columns=(), held=frozenset())
 
 
 def refused(table: Table, as_text: Collection[str] = ()) -> dict[str, Refusal]:
@@ -238,9 +267,10 @@ def capture_some(table: Table, names: Iterable[str], as_text: Iterable[str] = ()
     return Captured(table, tuple(c for c in table.columns if c.name in kept), texts)
 
 
-def widened(captured: Captured, names: Iterable[str], as_text: Iterable[str] = ()) -> Captured:
+def widened(captured: Captured, names: Iterable[str]) -> Captured:
     """The same with more columns: what one consumer captures, another may need beyond."""
-    return capture_some(captured.table, {*captured.names, *names}, {*captured.as_text, *as_text})
+    wider = capture_some(captured.table, {*captured.names, *names}, captured.as_text)
+    return replace(captured, columns=wider.columns, held=captured.shown)
 
 
 _UNSUPPORTED = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from freshlake.errors import PrivilegeMissing
@@ -94,10 +94,11 @@ def _make_schema(cursor: psycopg.Cursor[Any], names: Names) -> None:
 
 def _install(cursor: psycopg.Cursor[Any], names: Names, captured: Captured) -> Installed:
     lost = _make_buffer(cursor, names, captured)
+    wide = _as_in_buffer(cursor, names, captured)
     texts = [
-        *statements.create_functions(names, captured),
-        *statements.revoke_functions(names, captured),
-        *statements.create_triggers(names, captured),
+        *statements.create_functions(names, wide),
+        *statements.revoke_functions(names, wide),
+        *statements.create_triggers(names, wide),
     ]
     for text in texts:
         cursor.execute(text.encode())
@@ -117,6 +118,16 @@ def _make_buffer(cursor: psycopg.Cursor[Any], names: Names, captured: Captured) 
     cursor.execute(f"DROP TABLE IF EXISTS {buffer}".encode())
     cursor.execute(statements.create_buffer(names, captured).encode())
     return True
+
+
+def _as_in_buffer(cursor: psycopg.Cursor[Any], names: Names, captured: Captured) -> Captured:
+    """With all columns that the buffer has: somebody may have asked for them who installs at the same time."""
+    every = replace(captured, columns=captured.whole)
+    images = statements.image_columns(every)
+    rows = cursor.execute(_BUFFER_COLUMNS, [list(images), list(images.values()), names.buffer(captured.oid)]).fetchall()
+    there = {name for name, is_there, is_same in rows if is_there and is_same}
+    kept = (c for c in every.columns if {f"o_{c.number}", f"n_{c.number}"} <= there)
+    return replace(captured, columns=tuple(kept))
 
 
 def uninstall(

@@ -1,0 +1,13 @@
+"""What a mirror holds of its table: the columns that somebody reads."""
+
+from __future__ import annotations
+
+from freshlake.catalog.records import StreamTable
+from freshlake.catalog.store import Catalog
+from freshlake.sources.postgres.tables import Captured
+
+
+def held_columns(catalog: Catalog, table: StreamTable) -> frozenset[str] | None:
+    """The columns that a mirror has values of; None for any other table, which has all of them."""
+    record = catalog.captured_table(table.id) if table.is_mirror else None
+    return None if record is None else Captured.from_json(record.captured).shown
