@@ -149,6 +149,10 @@ class CapturedDatabase:
                 return numbered(pinned.version, place)
         raise self._busy()
 
+    def attainable(self, wanted: Position) -> Position:
+        """A position that mirrors can be brought to: the newest one if changes may be added up across this one."""
+        return wanted if self.state().compacted.has_state(wanted.version) else self.head()
+
     def _has_moved(self, start: Position, end: Place) -> bool:
         """Whether a mirror has something to do: rows, DDL, or a copy that is due."""
         active = [m for m in self.mirrored() if m.mirror.status is not Status.ERROR]
