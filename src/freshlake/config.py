@@ -153,6 +153,14 @@ class Settings(BaseSettings):
             description="From so many changes of a source database on, `cdc_mode` auto uses its log; 0 = always.",
         ),
     ] = 1_000
+    compact_threshold: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=1_000_000_000,
+            description="Changes that wait in a buffer of a source database before they are added up; 0 = never.",
+        ),
+    ] = 100_000
     slot_lag_warning_threshold_mb: Annotated[
         int,
         Field(ge=1, le=10_000_000, description="A server that keeps so much log for a slot is worth a warning."),

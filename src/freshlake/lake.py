@@ -32,6 +32,7 @@ from freshlake.service.audits import AuditRecord, Audits
 from freshlake.service.capture_modes import CaptureModes
 from freshlake.service.capture_report import CaptureReport
 from freshlake.service.captures import Captures
+from freshlake.service.compacting import Compacting
 from freshlake.service.deliveries import Deliveries
 from freshlake.service.doctor import Doctor
 from freshlake.service.group_calls import GroupCalls
@@ -106,7 +107,8 @@ class Freshlake(LookingCalls, GroupCalls, SourceCalls, AlertCalls):
         self._captures = Captures(engine, self._names)
         transitions = Transitions(engine, self._captures, self._alerts)
         self._deliveries = Deliveries(engine, self._captures, self._alerts)
-        self._upkeep = Upkeep(self._captures, transitions, self._deliveries)
+        compacting = Compacting(engine, self._captures)
+        self._upkeep = Upkeep(self._captures, transitions, compacting, self._deliveries)
         landing = Landing(engine, self._captures, transitions)
         self._rounds = Rounds(engine, self._names, self._announcer, landing, self._deliveries.published)
         modes = CaptureModes(engine.catalog, transitions)

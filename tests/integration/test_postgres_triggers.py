@@ -21,7 +21,7 @@ from freshlake.sources.postgres.pool import Pool
 from freshlake.sources.postgres.position import LsnPosition, SnapshotPosition
 from freshlake.sources.postgres.server import look
 from freshlake.sources.postgres.tables import Captured, capture_all, capture_some, widened
-from freshlake.sources.postgres.trigger.buffers import compact, sizes
+from freshlake.sources.postgres.trigger.buffers import compact, lengths, sizes
 from freshlake.sources.postgres.trigger.capture import TriggerCapture
 from freshlake.sources.postgres.trigger.install import install, uninstall
 from tests.bags import canonical
@@ -495,11 +495,11 @@ def test_compaction_leaves_the_net_change_within_every_bound(database: Database)
     bounds = [(start, middle), (middle, end), (start, end)]
     before = [summed(capture.read(*bound, [table])) for bound in bounds]
     with connect(database.reference) as connection:
-        saved = compact(connection, PROJECT, table.oid, [start, middle])
+        saved = compact(connection, PROJECT, table.oid, [start, middle], upto=end)
         assert saved > 0
         assert [summed(capture.read(*bound, [table])) for bound in bounds] == before
-        assert compact(connection, PROJECT, table.oid, [start, middle]) == 0
-        compact(connection, PROJECT, table.oid, [start])
+        assert compact(connection, PROJECT, table.oid, [start, middle], upto=end) == 0
+        compact(connection, PROJECT, table.oid, [start], upto=end)
     assert summed(capture.read(start, end, [table])) == before[2]
     # the rows 1 and 2 were updated, and nothing else is left
     assert buffered(database, table) == "UU"
@@ -512,10 +512,60 @@ def test_a_truncation_that_commits_after_a_compaction_still_comes_after_what_was
     database.run("INSERT INTO t VALUES (1), (2)")
     with database.connect() as other, connect(database.reference) as connection:
         other.execute("BEGIN; TRUNCATE t; INSERT INTO t VALUES (3)")
-        compact(connection, PROJECT, tables[0].oid, [mirror.position])
+        compact(connection, PROJECT, tables[0].oid, [mirror.position], upto=capture.head())
         other.execute("COMMIT")
     mirror.check(capture)
     assert mirror.contents[tables[0].oid] == {(canonical(3),): 1}
+
+
+def test_compaction_leaves_alone_what_a_position_that_is_taken_meanwhile_may_divide(database: Database) -> None:
+    database.run("CREATE TABLE t (a int)")
+    capture, (table,) = captured(database, "public.t")
+    start = capture.head()
+    database.run("INSERT INTO t VALUES (1), (2); DELETE FROM t WHERE a = 2")
+    with database.connect() as late, connect(database.reference) as connection:
+        late.execute("BEGIN; INSERT INTO t VALUES (3)")
+        upto = capture.head()
+        late.execute("COMMIT")
+        database.run("DELETE FROM t WHERE a = 1")
+        middle = capture.head()
+        database.run("DELETE FROM t WHERE a = 3")
+        places = [start, upto, middle, capture.head()]
+        ways = [(one, other) for number, one in enumerate(places) for other in places[number + 1 :]]
+        before = [summed(capture.read(*way, [table])) for way in ways]
+        assert compact(connection, PROJECT, table.oid, [start], upto=upto) == 2
+        assert [summed(capture.read(*way, [table])) for way in ways] == before
+    assert buffered(database, table) == "IIDD"
+
+
+def test_compaction_does_not_touch_what_waits_for_nobody_or_belongs_to_another_history(database: Database) -> None:
+    database.run("CREATE TABLE t (a int)")
+    capture, (table,) = captured(database, "public.t")
+    start = capture.head()
+    database.run("INSERT INTO t VALUES (1); DELETE FROM t")
+    read = capture.head()
+    database.run("INSERT INTO t VALUES (2); DELETE FROM t")
+    end = capture.head()
+    elsewhere = SnapshotPosition("other/1/00000001", end.until, end.running)
+    with connect(database.reference) as connection:
+        assert compact(connection, PROJECT, table.oid, [start], upto=elsewhere) == 0
+        assert compact(connection, PROJECT, table.oid, [read], upto=end) == 2
+        assert buffered(database, table) == "ID"
+        assert compact(connection, PROJECT, table.oid, [start, read], upto=end) == 2
+        assert buffered(database, table) == ""
+        assert compact(connection, PROJECT, 1, [start], upto=end) == 0, "a buffer that is gone"
+
+
+def test_buffers_are_counted_where_they_may_be_long(database: Database) -> None:
+    database.run("CREATE TABLE t (a int); CREATE TABLE u (a int)")
+    _, (table, other) = captured(database, "public.t", "public.u")
+    database.run("INSERT INTO t SELECT generate_series(1, 1000)")
+    with connect(database.reference) as connection:
+        assert lengths(connection, PROJECT, 0) == {table.oid: 1000}
+        assert lengths(connection, PROJECT, 999) == {table.oid: 1000}
+        assert lengths(connection, PROJECT, 1000) == {}
+        database.run("DELETE FROM t; INSERT INTO u VALUES (1)")
+        assert lengths(connection, PROJECT, 0) == {table.oid: 2000, other.oid: 1}
 
 
 def test_installing_waits_for_writers_only_as_long_as_allowed(database: Database) -> None:
@@ -603,7 +653,7 @@ def load(database: Database, seed: int, *, writers: int, transactions: int) -> N
         while not work.is_over:
             rounds += 1
             if rounds % 3 == 0:
-                compact(connection, PROJECT, tables[rounds % 2].oid, [mirror.position])
+                compact(connection, PROJECT, tables[rounds % 2].oid, [mirror.position], upto=capture.head())
             mirror.check(capture)
     work.wait()
     mirror.check(capture)

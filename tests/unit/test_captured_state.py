@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from freshlake.sources.captured.state import CaptureState, mode_of
+from freshlake.sources.captured.state import CaptureState, Compacted, mode_of
 from freshlake.sources.postgres.capture import Mode
 from freshlake.sources.postgres.handover import Handover
 from freshlake.sources.postgres.position import LsnPosition, SnapshotPosition
@@ -18,7 +18,10 @@ TO_LOG = BEGUN.crossed(4, Handover(SNAPSHOTS[0], PLACES[0], ()))
 AND_BACK = TO_LOG.crossed(7, Handover(PLACES[1], SNAPSHOTS[1], ()))
 
 
-@pytest.mark.parametrize("state", [CaptureState(), CaptureState(Mode.WAL), BEGUN, TO_LOG, AND_BACK])
+COMPACTED = CaptureState(compacted=Compacted(9, (2, 5)))
+
+
+@pytest.mark.parametrize("state", [CaptureState(), CaptureState(Mode.WAL), BEGUN, TO_LOG, AND_BACK, COMPACTED])
 def test_a_state_is_found_again(state: CaptureState) -> None:
     assert CaptureState.from_json(state.to_json()) == state
 
@@ -44,3 +47,13 @@ def test_hand_overs_on_a_way_are_known_by_their_numbers(start: int, end: int | N
 
 def test_a_position_belongs_to_a_kind_of_capture() -> None:
     assert [mode_of(place) for place in (*SNAPSHOTS, *PLACES)] == [Mode.TRIGGER] * 2 + [Mode.WAL] * 2
+
+
+def test_positions_stand_for_a_state_unless_changes_were_added_up_across_them() -> None:
+    assert [version for version in range(12) if COMPACTED.compacted.has_state(version)] == [2, 5, 9, 10, 11]
+    assert all(map(CaptureState().compacted.has_state, range(12)))
+
+
+def test_what_was_added_up_stays_known_through_hand_overs() -> None:
+    crossed = COMPACTED.crossed(10, Handover(SNAPSHOTS[0], PLACES[0], ()))
+    assert [state.compacted for state in (crossed, crossed.settled())] == [COMPACTED.compacted] * 2

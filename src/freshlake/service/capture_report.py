@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from freshlake.catalog.source_records import SourceDatabase
 from freshlake.errors import FreshlakeError
 from freshlake.service.captures import Captures
 from freshlake.sources.captured import CapturedDatabase
 from freshlake.sources.captured.database import Mirrored
-from freshlake.sources.postgres.capture import Mode
+from freshlake.sources.postgres.events import Resync
 from freshlake.sources.postgres.tables import refused
 from freshlake.sources.postgres.trigger.buffers import BufferSize, sizes
-from freshlake.sources.postgres.wal.slot import Level, judge
+from freshlake.sources.postgres.wal.slot import Level, SlotState, judge
 
 T = TypeVar("T")
 
@@ -77,97 +76,101 @@ class CaptureReport:
 
     def status(self) -> list[CdcStatus]:
         """From the catalog alone: databases are not asked."""
-        return [line for database in self._databases() for line in self._status(database)]
+        return [line for database in self._open() for line in self._status(database)]
 
-    def _status(self, record: SourceDatabase) -> Iterator[CdcStatus]:
-        catalog = self.captures.engine.catalog
-        modes = {c.stream_table_id: c.mode for c in catalog.captured_tables(record.name)}
-        for mine in self.captures.database(record.name).mirrored():
+    def _status(self, database: CapturedDatabase) -> Iterator[CdcStatus]:
+        for mine in database.mirrored():
             table = mine.captured.table
-            for reader in catalog.dependents(mine.mirror.source_key):
+            for reader in self.captures.engine.catalog.dependents(mine.mirror.source_key):
                 yield CdcStatus(
                     stream_table=reader.full_name.short,
-                    source=record.name,
+                    source=database.name,
                     source_table=table.full_name,
                     source_id=table.oid,
-                    cdc_mode=modes[mine.mirror.id],
+                    cdc_mode=mine.mode,
                     copy_due=mine.resync,
                     left_out_columns=tuple(refused(table, mine.captured.as_text)),
                 )
 
     def health(self) -> list[CdcHealth]:
         """Every captured table; a database that does not answer is an alert of all its tables."""
-        return [line for database in self._databases() for line in self._health(database)]
-
-    def _health(self, record: SourceDatabase) -> Iterator[CdcHealth]:
-        database = self.captures.database(record.name)
-        gaps, problem = _asked(database.gaps)
-        modes = {c.stream_table_id: c.mode for c in self.captures.engine.catalog.captured_tables(record.name)}
-        for mine in database.mirrored():
-            gap = (gaps or {}).get(mine.captured.oid)
-            alert, detail = (gap.reason, gap.detail) if gap is not None else _copy_due(mine)
-            if problem is not None:
-                alert, detail = problem.code, problem.message
-            yield CdcHealth(
-                source=record.name,
-                source_table=mine.captured.table.full_name,
-                cdc_mode=modes[mine.mirror.id],
-                selective_capture=mine.captured.is_selective,
-                alert=alert,
-                detail=detail,
-            )
+        return [line for database in self._open() for line in _health(database, *_asked(database.gaps))]
 
     def slots(self) -> list[SlotInfo]:
         """The slots of all databases that are read from their logs; one that does not answer is an alert."""
-        return [self._slot(database) for database in self._databases() if self._reads_log(database)]
+        found = (database for database in self._open() if database.reads_log)
+        return [self._slot(database, *_asked(database.log.slot_state)) for database in found]
 
-    def _reads_log(self, record: SourceDatabase) -> bool:
-        database = self.captures.database(record.name)
-        return database.state().mode is Mode.WAL and bool(database.mirrored())
+    def examined(self) -> tuple[list[CdcHealth], list[SlotInfo]]:
+        """What `health` and `slots` tell; each database is asked once for both."""
+        health: list[CdcHealth] = []
+        slots: list[SlotInfo] = []
+        for database in self._open():
+            found, problem = _asked(database.examined)
+            gaps, slot = found or (None, None)
+            health += _health(database, gaps, problem)
+            slots += [self._slot(database, slot, problem)] if database.reads_log else []
+        return health, slots
 
-    def _slot(self, record: SourceDatabase) -> SlotInfo:
-        settings = self.captures.engine.settings
-        slot, problem = _asked(self.captures.database(record.name).log.slot_state)
+    def _slot(self, database: CapturedDatabase, slot: SlotState | None, problem: FreshlakeError | None) -> SlotInfo:
+        settings, name = self.captures.engine.settings, database.name
         if problem is not None:
-            return SlotInfo(record.name, None, False, 0, 0, Level.CRITICAL, problem.code, problem.message)
+            return SlotInfo(name, None, False, 0, 0, Level.CRITICAL, problem.code, problem.message)
         found = judge(
             slot,
             warning_mb=settings.slot_lag_warning_threshold_mb,
             critical_mb=settings.slot_lag_critical_threshold_mb,
         )
         if slot is None:
-            return SlotInfo(record.name, None, False, 0, 0, found.level, found.alert, found.detail)
+            return SlotInfo(name, None, False, 0, 0, found.level, found.alert, found.detail)
         figures = (slot.active, slot.lag_bytes, slot.retained_bytes)
-        return SlotInfo(record.name, slot.name, *figures, found.level, found.alert, found.detail or None)
+        return SlotInfo(name, slot.name, *figures, found.level, found.alert, found.detail or None)
 
     def buffers(self) -> list[BufferInfo]:
         """What waits in the buffers of triggers; raises if a database does not answer."""
-        return [line for database in self._databases() for line in self._buffers(database)]
+        return [line for database in self._open() for line in _buffers(database)]
 
-    def _buffers(self, record: SourceDatabase) -> Iterator[BufferInfo]:
-        database = self.captures.database(record.name)
-        modes = {c.stream_table_id: c.mode for c in self.captures.engine.catalog.captured_tables(record.name)}
-        found = {size.oid: size for size in _sizes(database)}
-        for mine in database.mirrored():
-            size = found.get(mine.captured.oid)
-            if size is not None:
-                yield BufferInfo(
-                    source=record.name,
-                    source_table=mine.captured.table.full_name,
-                    source_id=size.oid,
-                    cdc_mode=modes[mine.mirror.id],
-                    pending_rows=size.rows,
-                    buffer_bytes=size.bytes,
-                    oldest_seconds=size.oldest_seconds,
-                )
+    def _open(self) -> list[CapturedDatabase]:
+        return [self.captures.database(record.name) for record in self.captures.engine.catalog.databases()]
 
-    def _databases(self) -> tuple[SourceDatabase, ...]:
-        return self.captures.engine.catalog.databases()
+
+def _buffers(database: CapturedDatabase) -> Iterator[BufferInfo]:
+    found = {size.oid: size for size in _sizes(database)}
+    for mine in database.mirrored():
+        size = found.get(mine.captured.oid)
+        if size is not None:
+            yield BufferInfo(
+                source=database.name,
+                source_table=mine.captured.table.full_name,
+                source_id=size.oid,
+                cdc_mode=mine.mode,
+                pending_rows=size.rows,
+                buffer_bytes=size.bytes,
+                oldest_seconds=size.oldest_seconds,
+            )
 
 
 def _sizes(database: CapturedDatabase) -> list[BufferSize]:
     with database.pool.take() as connection:
         return sizes(connection, database.names)
+
+
+def _health(
+    database: CapturedDatabase, gaps: Mapping[int, Resync] | None, problem: FreshlakeError | None
+) -> Iterator[CdcHealth]:
+    for mine in database.mirrored():
+        gap = (gaps or {}).get(mine.captured.oid)
+        alert, detail = (gap.reason, gap.detail) if gap is not None else _copy_due(mine)
+        if problem is not None:
+            alert, detail = problem.code, problem.message
+        yield CdcHealth(
+            source=database.name,
+            source_table=mine.captured.table.full_name,
+            cdc_mode=mine.mode,
+            selective_capture=mine.captured.is_selective,
+            alert=alert,
+            detail=detail,
+        )
 
 
 def _asked(ask: Callable[[], T]) -> tuple[T | None, FreshlakeError | None]:

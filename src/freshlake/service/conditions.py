@@ -83,6 +83,8 @@ class Conditions:
             more = self.engine.source(edge).triage(count.end, end).rows if count.end != end else 0
         except FreshlakeError as error:
             _log.debug("changes of %s that wait for %s cannot be counted: %s", edge.source_name, name, error.message)
+            # perhaps not from there any more: the next time all are counted
+            self._counted.pop(key, None)
             return 0
         count = self._counted[key] = _Count(start, end, count.rows + (more or 0))
         return count.rows

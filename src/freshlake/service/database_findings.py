@@ -14,7 +14,8 @@ DELIVERY_FAILED = "delivery-failed"
 
 def capture_findings(capture: CaptureReport) -> Iterator[Finding]:
     """One for each captured table and each slot with which something is wrong."""
-    for table in capture.health():
+    tables, slots = capture.examined()
+    for table in tables:
         if table.alert is not None:
             yield Finding(
                 Severity.WARNING,
@@ -23,7 +24,7 @@ def capture_findings(capture: CaptureReport) -> Iterator[Finding]:
                 table.detail or "its changes are not captured",
                 "refresh a stream table that reads it: the table is copied anew where that is needed",
             )
-    for slot in capture.slots():
+    for slot in slots:
         if slot.alert is not None:
             yield Finding(
                 Severity.ERROR if slot.level == Level.CRITICAL else Severity.WARNING,

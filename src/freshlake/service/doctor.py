@@ -54,7 +54,7 @@ class Doctor:
         ]
 
     def _scheduler(self) -> Iterator[Diagnosis]:
-        findings = self.health.scheduler()
+        findings = self.health.scheduler(self.engine.catalog.stream_tables())
         yield from (_from("scheduler", finding) for finding in findings)
         if findings:
             return

@@ -41,9 +41,10 @@ class Health:
 
     def findings(self) -> list[Finding]:
         """Worst first; among equals sources come before the stream tables that may suffer from them."""
+        tables = self.engine.catalog.stream_tables()
         found = [*self._sources(self.engine.catalog.tracked_sources()), *capture_findings(self.capture)]
-        found += [*delivery_findings(self.deliveries), *self.scheduler()]
-        found += [finding for table in self.engine.catalog.stream_tables() for finding in self.of_table(table)]
+        found += [*delivery_findings(self.deliveries), *self.scheduler(tables)]
+        found += [finding for table in tables for finding in self.of_table(table)]
         return sorted(found, key=lambda finding: _ORDER.index(finding.severity))
 
     def of_table(self, table: StreamTable) -> list[Finding]:
@@ -60,10 +61,9 @@ class Health:
         found = [finding for finding in capture_findings(self.capture) if finding.name in names] if names else []
         return [*self._sources(read), *found]
 
-    def scheduler(self) -> list[Finding]:
-        """Whether somebody keeps the schedules."""
+    def scheduler(self, tables: Sequence[StreamTable]) -> list[Finding]:
+        """Whether somebody keeps the schedules of all stream tables, which these are."""
         engine, now = self.engine, self.engine.clock.now()
-        tables = engine.catalog.stream_tables()
         if not engine.settings.enabled:
             return liveness(engine.catalog.daemons(), (), None, None, now)
         seen = {row.full_name: watched(row, now) for row in engine.catalog.look()}

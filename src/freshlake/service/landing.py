@@ -56,6 +56,8 @@ class Landing:
             return moment, None, []  # it could not be reached, which its mirrors will say
         try:
             database = self.captures.database(name)
+            end = database.attainable(end)
+            moment = replace(moment, pins={**moment.pins, key: end})
             self._notice(database, end)
             due = self._due(database)
             if not due:

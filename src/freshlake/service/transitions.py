@@ -33,7 +33,14 @@ _PAUSE = timedelta(minutes=1)
 
 def wanted_mode(catalog: Catalog, record: SourceDatabase) -> CdcMode:
     """How a database is to be captured: as stream tables over it ask for, otherwise as the source itself says."""
-    asked = {mode for _, mode in catalog.asked_modes(record.name)}
+    return _wanted(record, _asked(catalog, record))
+
+
+def _asked(catalog: Catalog, record: SourceDatabase) -> set[CdcMode]:
+    return {mode for _, mode in catalog.asked_modes(record.name)}
+
+
+def _wanted(record: SourceDatabase, asked: set[CdcMode]) -> CdcMode:
     return next(iter(asked - {CdcMode.AUTO} or asked), CdcMode(record.cdc_mode))
 
 
@@ -108,12 +115,12 @@ class Transitions:
                 self._note(record.name, error.message)
 
     def _consider(self, record: SourceDatabase, now: datetime) -> None:
-        database, wanted = self.captures.database(record.name), wanted_mode(self.engine.catalog, record)
-        state = database.state()
+        database, asked = self.captures.database(record.name), _asked(self.engine.catalog, record)
+        state, wanted = database.state(), _wanted(record, asked)
         if state.since is not None:
             self._watch(record, state, wanted, now)
         elif wanted is not CdcMode.AUTO:
-            self._follow(record.name, wanted)
+            self._follow(record.name, wanted, is_asked=bool(asked))
         elif state.mode is Mode.WAL:
             self._guard(record.name, database)
         elif (why := self._stays(database, now)) is not None:
@@ -121,9 +128,9 @@ class Transitions:
         else:
             self.move(record.name, Mode.WAL)
 
-    def _follow(self, name: str, wanted: CdcMode) -> None:
+    def _follow(self, name: str, wanted: CdcMode, *, is_asked: bool) -> None:
         """Where stream tables have begun or ceased to ask for something that could not be done at once."""
-        if name in self.owed or self.engine.catalog.asked_modes(name):
+        if name in self.owed or is_asked:
             self.move(name, Mode(wanted))
             self.owed.discard(name)
 

@@ -1,4 +1,4 @@
-"""What is done for source databases now and then: removals, transitions, guards against DDL, late deliveries."""
+"""What is done for source databases now and then: removals, transitions, long buffers, DDL guards, late deliveries."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from threading import Thread
 
 from freshlake.service.captures import Captures
+from freshlake.service.compacting import Compacting
 from freshlake.service.deliveries import Deliveries
 from freshlake.service.transitions import Transitions
 
@@ -19,6 +20,7 @@ _CLOSING_SECONDS = 5.0
 class Upkeep:
     captures: Captures
     transitions: Transitions
+    compacting: Compacting
     deliveries: Deliveries
     _last: datetime = _NEVER
     _thread: Thread | None = None
@@ -41,6 +43,7 @@ class Upkeep:
         """All of it, at once."""
         self.captures.retry_removals()
         self.transitions.consider(now)
+        self.compacting.consider()
         for database in self.captures.engine.catalog.databases():
             self.captures.guard(database.name)
         self.deliveries.bring_late()

@@ -46,6 +46,8 @@ from freshlake.sources.postgres.tables import Captured
 from freshlake.sources.postgres.trigger.capture import TriggerCapture
 from freshlake.sources.postgres.wal.capture import WalCapture
 from freshlake.sources.postgres.wal.publication import obstacles
+from freshlake.sources.postgres.wal.slot import SlotState
+from freshlake.sources.postgres.wal.slot import state as slot_state
 from freshlake.sources.postgres.watching import added, gaps, has_changes, signature
 from freshlake.sources.protocol import Position
 
@@ -60,10 +62,11 @@ _LOG_BYTES = 16 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Mirrored:
-    """A captured table with its mirror; `resync` says why the table has to be copied anew."""
+    """A captured table with its mirror; `mode` is how it is captured, `resync` why it has to be copied anew."""
 
     mirror: StreamTable
     captured: Captured
+    mode: str
     resync: str | None = None
 
     def stands_at(self, key: str) -> Position | None:
@@ -115,7 +118,7 @@ class CapturedDatabase:
         records = [record for record in self._catalog.captured_tables(self.name) if record.captured["columns"]]
         mirrors = self._catalog.stream_tables_by_id([record.stream_table_id for record in records])
         return [
-            Mirrored(mirrors[r.stream_table_id], Captured.from_json(r.captured), r.resync)
+            Mirrored(mirrors[r.stream_table_id], Captured.from_json(r.captured), r.mode, r.resync)
             for r in records
             if r.stream_table_id in mirrors
         ]
@@ -167,6 +170,10 @@ class CapturedDatabase:
                 return numbered(pinned.version, place)
         raise self._busy()
 
+    def attainable(self, wanted: Position) -> Position:
+        """A position that mirrors can be brought to: the newest one if changes may be added up across this one."""
+        return wanted if self.state().compacted.has_state(wanted.version) else self.head()
+
     def _has_moved(self, start: Position, end: Place) -> bool:
         """Whether a mirror has something to do: rows, DDL, or a copy that is due."""
         active = [m for m in self.mirrored() if m.mirror.status is not Status.ERROR]
@@ -197,6 +204,21 @@ class CapturedDatabase:
             return {}
         with self.pool.take() as connection, transaction(connection, read_only=True) as cursor:
             return self._gaps(cursor, tables)
+
+    def examined(self) -> tuple[dict[int, Resync], SlotState | None]:
+        """Gaps, and the slot where the log is read, in one look at the database."""
+        tables = [m.captured for m in self.mirrored() if m.stands_at(self.key) is not None]
+        reads_log = self.reads_log
+        if not tables and not reads_log:
+            return {}, None
+        with self.pool.take() as connection, transaction(connection, read_only=True) as cursor:
+            slot = slot_state(cursor, self.names.slot(look(cursor).database_oid)) if reads_log else None
+            return self._gaps(cursor, tables) if tables else {}, slot
+
+    @property
+    def reads_log(self) -> bool:
+        """Whether its tables are captured from the log."""
+        return self.state().mode is Mode.WAL and bool(self.mirrored())
 
     def _gaps(self, cursor: psycopg.Cursor[Any], tables: Sequence[Captured]) -> dict[int, Resync]:
         """Looked for only if something is not as it was when nothing was found."""

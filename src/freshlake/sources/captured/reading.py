@@ -55,6 +55,7 @@ class Batches:
                 self._kept[key] = self._read(start, end, tables())
                 while len(self._kept) > _KEPT:
                     clear(self._kept.popitem(last=False)[1].folder)
+            self._check(start, end)
             return self._kept[key]
 
     def change(
@@ -70,7 +71,9 @@ class Batches:
     def since(self, captured: Captured, start: Position, end: Place) -> TableChange:
         """What happened to one table up to a place without a number, which is newer than all that have one."""
         events = self._events(start, end, None, [captured])
-        return gather(events, [captured], self.folder()).changes[captured.oid]
+        change = gather(events, [captured], self.folder()).changes[captured.oid]
+        self._check(start)
+        return change
 
     def forget(self) -> None:
         """What was read is not needed any more."""
@@ -97,6 +100,22 @@ class Batches:
             yield from self._way(place, crossing.before).read(place, crossing.before, tables)
             place = crossing.after
         yield from self._way(place, end).read(place, end, tables)
+
+    def _check(self, start: Position, end: Position | None = None) -> None:
+        """Raise if changes may be added up across one of the positions.
+
+        Looked at when they are read: who adds them up says so before.
+        """
+        compacted = self._state().compacted
+        if not compacted.has_state(start.version):
+            raise SourceHistoryLost(
+                f"changes of source {self._name} were added up across position {start.version}", hint="copy it anew"
+            )
+        if end is not None and not compacted.has_state(end.version):
+            raise CaptureBusy(
+                f"changes of source {self._name} were added up across position {end.version}",
+                hint="try again: a refresh that begins now goes to a newer one",
+            )
 
     def _way(self, start: Place, end: Place) -> Capture:
         if mode_of(start) is mode_of(end):

@@ -1,13 +1,14 @@
 """How a database is captured, as the catalog keeps it: the mode of new positions, and the hand-overs before it.
 
 A hand-over is kept under the number of the position at which the new way begins, until every mirror has come to that
-number. So whoever reads from one position to another knows by their numbers where the way changes in between.
+number. So whoever reads from one position to another knows by their numbers where the way changes in between. Changes
+that wait may have been added up across positions; which of them still stand for a state is known by their numbers, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -37,12 +38,25 @@ class Crossing:
 
 
 @dataclass(frozen=True)
+class Compacted:
+    """Changes before the position with this number may be added up, across all but those that are `kept`."""
+
+    upto: int
+    kept: tuple[int, ...] = ()
+
+    def has_state(self, version: int) -> bool:
+        """Whether a batch may begin or end at a position."""
+        return version >= self.upto or version in self.kept
+
+
+@dataclass(frozen=True)
 class CaptureState:
     """`mode` is that of new positions. `since` is the moment at which a transition began that has not ended."""
 
     mode: Mode = Mode.TRIGGER
     crossings: tuple[Crossing, ...] = ()
     since: datetime | None = None
+    compacted: Compacted = Compacted(0)
 
     @property
     def word(self) -> str:
@@ -56,11 +70,11 @@ class CaptureState:
     def crossed(self, version: int, handover: Handover) -> CaptureState:
         """New positions are of the other kind from this number on."""
         added = Crossing(version, handover.before, handover.after)
-        return CaptureState(handover.mode, (*self.crossings, added), self.since)
+        return replace(self, mode=handover.mode, crossings=(*self.crossings, added))
 
     def settled(self) -> CaptureState:
         """All mirrors have come past the last hand-over."""
-        return CaptureState(self.mode)
+        return replace(self, crossings=(), since=None)
 
     def to_json(self) -> dict[str, Any]:
         """As plain data."""
@@ -68,16 +82,18 @@ class CaptureState:
             "mode": str(self.mode),
             "crossings": [crossing.to_json() for crossing in self.crossings],
             "since": None if self.since is None else self.since.isoformat(),
+            "compacted": {"upto": self.compacted.upto, "kept": list(self.compacted.kept)},
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> CaptureState:
         """The inverse of `to_json`; what was never written is capture by triggers."""
-        since = data.get("since")
+        since, compacted = data.get("since"), data.get("compacted", {"upto": 0, "kept": ()})
         return cls(
             Mode(data.get("mode", Mode.TRIGGER)),
             tuple(map(Crossing.from_json, data.get("crossings", ()))),
             None if since is None else datetime.fromisoformat(since),
+            Compacted(compacted["upto"], tuple(compacted["kept"])),
         )
 
 

@@ -150,7 +150,7 @@ class Transition:
             if not state.crossings or self._beyond(state.crossings[-1].version):
                 return False
             self.catalog.pin_position(seen, place.to_json())
-            self._put(CaptureState(Mode.TRIGGER, state.crossings[:-1], state.since))
+            self._put(replace(state, mode=Mode.TRIGGER, crossings=state.crossings[:-1]))
             return True
 
     def _give_up(self) -> None:
@@ -158,7 +158,7 @@ class Transition:
         with self.catalog.transaction():
             state = self.database.state()
             if not state.crossings and state.since == self._begun:
-                self._put(CaptureState(state.mode))
+                self._put(state.settled())
 
     def _remove_log(self, lock_seconds: float = LOCK_SECONDS) -> None:
         database = self.database

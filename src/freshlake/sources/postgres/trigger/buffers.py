@@ -10,12 +10,15 @@ from freshlake.errors import CaptureBusy
 from freshlake.sources.postgres.connection import transaction
 from freshlake.sources.postgres.naming import Names
 from freshlake.sources.postgres.position import SnapshotPosition
+from freshlake.sources.postgres.server import look
 
 if TYPE_CHECKING:
     import psycopg
 
 # A new file costs more than marking a few rows dead; from here on it costs less.
 TRUNCATE_BYTES = 1024 * 1024
+# No change takes less: the place and the header of a row, and the columns that every buffer has.
+_ROW_BYTES = 60
 
 _SIZES = """
 SELECT substring(c.relname FROM '[0-9]+$')::bigint, n.nspname || '.' || c.relname, pg_table_size(c.oid)
@@ -51,6 +54,19 @@ def _buffers(cursor: psycopg.Cursor[Any], names: Names) -> list[tuple[int, str, 
     return cursor.execute(_SIZES, [names.schema, f"^changes_{names.project}_[0-9]+$"]).fetchall()
 
 
+def lengths(connection: psycopg.Connection[Any], names: Names, least: int) -> dict[int, int]:
+    """The rows of the buffers that have more than so many; one whose file is too small for that is not counted."""
+    with transaction(connection, read_only=True) as cursor:
+        large = [(oid, buffer) for oid, buffer, size in _buffers(cursor, names) if size > least * _ROW_BYTES]
+        counted = {oid: _count(cursor, buffer) for oid, buffer in large}
+    return {oid: rows for oid, rows in counted.items() if rows > least}
+
+
+def _count(cursor: psycopg.Cursor[Any], buffer: str) -> int:
+    (rows,) = cursor.execute(f"SELECT count(*) FROM {buffer}".encode()).fetchone() or (0,)
+    return int(rows)
+
+
 def clean(
     connection: psycopg.Connection[Any], names: Names, upto: SnapshotPosition, *, use_truncate: bool = True
 ) -> None:
@@ -81,18 +97,33 @@ def _seen(position: SnapshotPosition, alias: str = "") -> str:
     return f"pg_visible_in_snapshot({alias}xid, '{position.text}')"
 
 
-def compact(connection: psycopg.Connection[Any], names: Names, oid: int, bounds: Iterable[SnapshotPosition]) -> int:
+def compact(
+    connection: psycopg.Connection[Any],
+    names: Names,
+    oid: int,
+    bounds: Iterable[SnapshotPosition],
+    *,
+    upto: SnapshotPosition,
+) -> int:
     """Add up equal rows of a buffer, and drop those that went as often as they came; how many changes were saved.
 
-    An insert and its delete leave nothing, several updates leave the first old and the last new row. Nothing is added
-    up across one of `bounds`, which are all positions that a batch may still begin or end at; the caller takes none
-    while this runs. What is left has the transaction of one of the changes it came from.
+    An insert and its delete leave nothing, several updates leave the first old and the last new row. What is left has
+    the transaction of one of the changes it came from. So nothing is added up across one of `bounds`, which are the
+    positions before `upto` that a batch may still begin or end at. What all of them see waits for nobody and is left
+    alone, and so is what `upto` does not see: positions that are taken while this runs see more than it, and may lie
+    anywhere there. Positions of another history mean nothing, and nothing is done.
     """
-    with transaction(connection) as cursor:
+    with transaction(connection, lock_seconds=_LOCK_SECONDS) as cursor:
         numbers = [int(number) for (number,) in cursor.execute(_NUMBERS, [names.buffer(oid)])]
-        query = _compaction(names.buffer(oid), numbers, list(bounds))
+        if not numbers or look(cursor).origin != upto.origin:
+            return 0
+        query = _compaction(names.buffer(oid), numbers, list(bounds), upto)
         before, after = cursor.execute(query.encode()).fetchone() or (0, 0)
         return int(before) - int(after)
+
+
+# Who needs a buffer for himself removes it or makes it anew.
+_LOCK_SECONDS = 1.0
 
 
 # All that is in the buffer, of which a reader may use less.
@@ -102,16 +133,18 @@ WHERE attrelid = to_regclass(%s) AND attname ~ '^o_[0-9]+$' AND NOT attisdropped
 """
 
 
-def _compaction(buffer: str, numbers: Sequence[int], bounds: Sequence[SnapshotPosition]) -> str:
+def _compaction(buffer: str, numbers: Sequence[int], bounds: Sequence[SnapshotPosition], upto: SnapshotPosition) -> str:
     """Sequence numbers are kept: to a truncation that is not committed yet, all smaller ones are before it.
 
     What is left of old and of new rows is paired again, in no particular way, to take half the space.
     """
-    region = f"ARRAY[{', '.join(_seen(bound, 'b.') for bound in bounds)}]::boolean[]"
+    seen = [_seen(bound, "b.") for bound in bounds]
+    region = f"ARRAY[{', '.join(seen)}]::boolean[]"
+    waits = f"{_seen(upto, 'b.')} AND NOT ({' AND '.join(seen or ['false'])})"
     return f"""
 WITH marks AS (SELECT coalesce(max(seq), 0) AS seq FROM {buffer} WHERE action IN ('S', 'T')),
 gone AS (
-    DELETE FROM {buffer} b USING marks m WHERE b.action IN ('I', 'U', 'D') AND b.seq > m.seq
+    DELETE FROM {buffer} b USING marks m WHERE b.action IN ('I', 'U', 'D') AND b.seq > m.seq AND {waits}
     RETURNING b.*, {region} AS region
 ),
 change AS (SELECT *, row_number() OVER () AS number FROM gone),
