@@ -39,7 +39,7 @@ def refresh_to_one_moment(fl: Freshlake, database: Database) -> dict[str, str]:
     with shop.copying([mine.captured for mine in shop.mirrored()]) as at:
         moment = Round({shop.key: at}, fl._engine.clock.now())
         done = [*_refreshed(fl, moment, MIRRORS), *(r for name in QUERIES for r in _refreshed(fl, moment, [name]))]
-        theirs = _theirs(database, shop._held[at].point.snapshot)
+        theirs = _theirs(fl, database, shop._held[at].point.snapshot)
     for name in (*MIRRORS, *QUERIES):
         frontier = fl._engine.catalog.get(name).frontier or {}
         assert frontier["roots"][shop.key] == at.to_json()
@@ -57,8 +57,9 @@ def _ours(fl: Freshlake, name: str) -> Bag:
     return bag(tuple(row) for row in fl.table(name).collect())
 
 
-def _theirs(database: Database, snapshot: str) -> dict[str, Bag]:
-    queries = {f"{SOURCE}.{name}": f"SELECT * FROM {name}" for name in NAMES}
+def _theirs(fl: Freshlake, database: Database, snapshot: str) -> dict[str, Bag]:
+    columns = {name: ", ".join(fl.table(f"{SOURCE}.{name}").columns) for name in NAMES}
+    queries = {f"{SOURCE}.{name}": f"SELECT {columns[name]} FROM {name}" for name in NAMES}
     queries |= {name: query.format(schema="public.") for name, query in QUERIES.items()}
     with connect(database.reference) as own, transaction(own, read_only=True, snapshot=snapshot) as cursor:
         return {name: bag(cursor.execute(query.encode()).fetchall()) for name, query in queries.items()}
