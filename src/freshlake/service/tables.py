@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -18,7 +18,6 @@ from freshlake.errors import (
     FreshlakeError,
     InvalidArgument,
     InvalidName,
-    InvalidQuery,
     StreamTableInUse,
     StreamTableProtected,
     TableNotFound,
@@ -37,7 +36,7 @@ from freshlake.schedule.graph import Graph
 from freshlake.service.announce import Announcer
 from freshlake.service.capture_modes import CaptureModes
 from freshlake.service.captures import Captures
-from freshlake.service.capturing import Capturing, capturing
+from freshlake.service.capturing import Bound, Capturing, capturing
 from freshlake.service.definitions import define_in
 from freshlake.service.deliveries import Deliveries
 from freshlake.service.moment import Round
@@ -46,11 +45,9 @@ from freshlake.service.options import DEFAULTS, checked, needs_rules, partition_
 from freshlake.service.rebuild import rebuild
 from freshlake.service.rounds import Rounds
 from freshlake.statements.relations import has_star
-from freshlake.statements.target import mentioned
 from freshlake.storage.table import ChangeLogged
 
 _log = logging.getLogger("freshlake")
-Bound = tuple[CompiledQuery, tuple[Dependency, ...]]
 
 
 @dataclass
@@ -94,7 +91,7 @@ class Tables:
         settings = pinned_settings(self.engine.spark)
         definition = define_in(self.engine, query, dialect, settings)
         rules = needs_rules(wanted["refresh_mode"], wanted["never_full"])
-        compiled, edges = self._bound(query, captured, lambda: self._feasible(target, definition, settings, rules))
+        compiled, edges = captured.bound(lambda: self._feasible(target, definition, settings, rules), self.rounds)
         wanted["partition_by"] = partition_columns(wanted["partition_by"], compiled)
         self.modes.check(wanted["requested_cdc_mode"], wanted["refresh_mode"], edges)
         self._warn(target, definition)
@@ -124,34 +121,6 @@ class Tables:
         if table.requested_cdc_mode is not None:
             self.modes.follow(edges)
         return self.engine.catalog.get_by_id(table.id)
-
-    def _bound(self, query: str | Builder | None, captured: Capturing, act: Callable[[], Bound]) -> Bound:
-        """Look names up in mirrors that have the columns that their tables have by now, if that may matter."""
-        names = self._captured(query)
-        if isinstance(query, str) and has_star(query):
-            self._reshape(names, query)
-        try:
-            bound = captured.attempt(act)
-        except InvalidQuery:
-            if not self._reshape(names, query):
-                raise
-            return captured.attempt(act)
-        # a column that nobody has read may be gone by now
-        return captured.attempt(act) if self._reshape(self.captures.lacking(bound[1]), query) else bound
-
-    def _captured(self, query: str | Builder | None) -> set[TableName]:
-        """The captured tables that a query may name; what a function does shows only when it runs."""
-        if isinstance(query, str):
-            return self.captures.mentioned(query)
-        return {table.full_name for table in self.engine.catalog.stream_tables() if table.is_mirror}
-
-    def _reshape(self, names: Iterable[TableName], query: str | Builder | None) -> bool:
-        """Give mirrors the columns that their tables have by now; whether those were others."""
-        words = mentioned(query) if isinstance(query, str) and not has_star(query) else None
-        found = self.captures.reshaped(names, words)
-        for mirror in {table.full_name.database: table for table in found}.values():
-            self.rounds.refresh(mirror, None)
-        return bool(found)
 
     def _populate(self, table: StreamTable, edges: Sequence[Dependency]) -> None:
         """Load it from stream tables that are up to date, all at one point in time."""
@@ -254,7 +223,7 @@ class Tables:
         definition = definition_of(table) if query is None else define_in(self.engine, query, dialect, settings)
         rules = needs_rules(**self._choosing(table, fields))
         name = table.full_name
-        compiled, edges = self._bound(query, captured, lambda: self._feasible(name, definition, settings, rules))
+        compiled, edges = captured.bound(lambda: self._feasible(name, definition, settings, rules), self.rounds)
         fields["partition_by"] = partition_columns(fields.get("partition_by", table.partition_by), compiled)
         self._check_capture(table, fields, edges)
         self._warn(table.full_name, definition)
