@@ -108,7 +108,7 @@ def _differ(
     names, lists = columns
     theirs, ours, unordered = only(expected, names), only(found, names), [c for c in lists if c in names]
     with translated():
-        if are_small(spans.values()) and same_small(theirs, ours, engine.settings):
+        if are_small(spans.values()) and _same_small(engine, theirs, ours):
             return None
         if alike(theirs, ours, unordered=unordered) or _have_moved(spans):
             return None
@@ -119,6 +119,14 @@ def _differ(
         f"of the rows of Spark's own result {difference.missing} are not in that of the compiled plan, "
         f"which has {difference.unexpected} others; for example {difference.sample[0]}"
     )
+
+
+def _same_small(engine: Engine, expected: DataFrame, found: DataFrame) -> bool:
+    engine.worker.interpret(True)
+    try:
+        return same_small(expected, found, engine.settings)
+    finally:
+        engine.worker.interpret(False)
 
 
 def _have_moved(spans: Mapping[str, SourceSpan]) -> bool:

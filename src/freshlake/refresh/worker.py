@@ -118,11 +118,12 @@ class Worker:
         if few_rows == self._few_rows:
             return
         self._few_rows = few_rows
-        for key, value in _INTERPRETED.items():
-            if few_rows:
-                self.running.conf.set(key, value)
-            else:
-                self.running.conf.unset(key)
+        for session in (self.binding, self.running):
+            for key, value in _INTERPRETED.items():
+                if few_rows:
+                    session.conf.set(key, value)
+                else:
+                    session.conf.unset(key)
 
     @contextlib.contextmanager
     def counting(self) -> Iterator[JobCount]:
