@@ -101,6 +101,25 @@ def test_a_table_may_be_created_without_data(fl: Freshlake) -> None:
         fl.drop_stream_table("empty")
 
 
+def test_a_table_that_does_not_say_where_it_stands_is_computed_as_a_whole(fl: Freshlake, table: str) -> None:
+    def lose() -> None:
+        fl.sql("INSERT INTO orders VALUES (90, 'lost', 1)")
+        fl._engine.catalog.update(record(fl, table).id, frontier={"sources": {}})
+
+    lose()
+    before = record(fl, table)
+    with pytest.raises(e.SourceHistoryLost, match="orders") as caught:
+        fl.refresh(table, mode="DIFFERENTIAL")
+    assert "FULL" in str(caught.value.hint)
+    assert (record(fl, table).version, record(fl, table).frontier) == (before.version, before.frontier)
+    result = fl.refresh(table)
+    assert (str(result.action), result.reason) == ("FULL", "history-lost")
+    assert fl.verify(table).equal
+    fl.sql("DELETE FROM orders WHERE id = 90")
+    assert str(fl.refresh(table).action) == "DIFFERENTIAL"
+    assert fl.verify(table).equal
+
+
 def test_a_table_over_one_without_data_loads_both(fl: Freshlake) -> None:
     fl.create_stream_table("lower", PER_REGION, initialize=False)
     fl.create_stream_table("upper_empty", "SELECT region FROM lower WHERE n > 1", initialize=False)

@@ -131,6 +131,29 @@ def test_mirrors_go_to_the_log_and_back_with_their_next_refresh(fl: freshlake.Fr
     assert transitions(fl)[before:] == ["transition_start", "transition_complete"] * 2
 
 
+def told_of(fl: freshlake.Freshlake) -> list[tuple[object, ...]]:
+    """Every step that was told, in order: what it was, from which mode to which, and whether it says why."""
+    found = [alert.payload for alert in reversed(fl.alerts(1000, event="cdc_transition"))]
+    return [(p["transition"], p["old_mode"], p["new_mode"], p["reason"] is not None) for p in found]
+
+
+def test_every_step_of_a_transition_is_told_with_its_modes(fl: freshlake.Freshlake, database: Database) -> None:
+    before = len(told_of(fl))
+    fl.alter_source("shop", cdc_mode="wal")
+    assert told_of(fl)[before:] == [("transition_start", "trigger", "transitioning", False)]
+    write(database, 15)
+    assert_follows(fl, database)
+    assert told_of(fl)[before + 1 :] == [("transition_complete", "transitioning", "wal", False)]
+    fl.alter_source("shop", cdc_mode="auto")
+    database.run("SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots")
+    fl._upkeep.run(later(fl))
+    (rolled_back,) = told_of(fl)[before + 2 :]
+    assert (rolled_back[0], rolled_back[1], rolled_back[3]) == ("transition_rolled_back", "wal", True)
+    last = fl.alerts(1, event="cdc_transition")[0].payload
+    assert (last["source"], sorted(last["tables"])) == ("shop", ["public.items", "public.orders"])
+    assert "slot" in last["reason"]
+
+
 def test_a_transition_that_no_mirror_has_crossed_is_taken_back(fl: freshlake.Freshlake, database: Database) -> None:
     write(database, 20)
     fl.alter_source("shop", cdc_mode="wal")

@@ -26,12 +26,13 @@ from freshlake.refresh.choose import Decision
 from freshlake.refresh.definition import Definition
 from freshlake.refresh.inputs import SMALL_ROWS, Inputs, SourceSpan, StoredNode, are_small
 from freshlake.refresh.land import land
+from freshlake.refresh.refused import require_baseline
 from freshlake.refresh.result import RefreshResult
 from freshlake.refresh.run import Runner, collect_small, renamed
 from freshlake.refresh.stored import stored_nodes
 from freshlake.refresh.terms import DEFAULT_TERMS, Terms
 from freshlake.refresh.uses import USES
-from freshlake.sources.protocol import ChangeKind, Position, Source
+from freshlake.sources.protocol import ChangeKind, Position
 from freshlake.storage.certificate import Certificate
 from freshlake.storage.layout import FoldPoint
 from freshlake.storage.netting import updated
@@ -79,12 +80,6 @@ def frontier(heads: Mapping[str, Position], at: datetime, roots: Mapping[str, An
         "data_timestamp": at.isoformat(),
         **roots,
     }
-
-
-def spans(table: StreamTable, sources: Mapping[str, Source], heads: Mapping[str, Position]) -> dict[str, SourceSpan]:
-    known = (table.frontier or {}).get("sources", {})
-    starts = {key: Position.from_json(known[key]) if key in known else None for key in sources}
-    return {key: SourceSpan(source, starts[key], heads[key]) for key, source in sources.items()}
 
 
 def stored_schema(node: Node) -> StructType:
@@ -146,6 +141,8 @@ class Work:
         action = self.decision.action
         if action is Action.NO_DATA:
             return self._commit(self.table.version, Counts(), None, 0)
+        if action is Action.DIFFERENTIAL:
+            require_baseline(self.table, self.spans)
         if action is Action.REINITIALIZE or not self.table.is_populated:
             return self._load()
         return self._append()

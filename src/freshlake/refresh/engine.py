@@ -31,7 +31,7 @@ from freshlake.refresh.choose import Decision, choose
 from freshlake.refresh.definition import definition_of
 from freshlake.refresh.edges import check_acyclic, edges_of
 from freshlake.refresh.heads import Heads, Pins
-from freshlake.refresh.inputs import SourceSpan
+from freshlake.refresh.inputs import SourceSpan, spans_of
 from freshlake.refresh.learned import Learned
 from freshlake.refresh.leasing import leased
 from freshlake.refresh.quarantine import held_back
@@ -293,7 +293,7 @@ class _Refresh:
 
     def _spans(self, table: StreamTable, edges: tuple[Dependency, ...]) -> dict[str, SourceSpan]:
         heads = {**self.engine.heads(tuple(e for e in edges if e.source_key not in self.heads), {}), **self.heads}
-        return commit.spans(table, {e.source_key: self.engine.source(e) for e in edges}, heads)
+        return spans_of(table, {e.source_key: self.engine.source(e) for e in edges}, heads)
 
     def _change(self, edge: Dependency, span: SourceSpan) -> SourceChange:
         if span.start is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from freshlake.catalog.records import StreamTable
 from freshlake.sources.protocol import Position, Source
 from freshlake.storage.table import ChangeLogged, FoldPoint
 
@@ -21,6 +22,13 @@ class SourceSpan:
     def rows(self) -> int | None:
         """How many rows the source has at the end, if its metadata knows."""
         return self.source.row_count(self.end)
+
+
+def spans_of(table: StreamTable, sources: Mapping[str, Source], heads: Mapping[str, Position]) -> dict[str, SourceSpan]:
+    """What a table has to read of each source; one that its frontier does not name has no start."""
+    known = (table.frontier or {}).get("sources", {})
+    starts = {key: Position.from_json(known[key]) if key in known else None for key in sources}
+    return {key: SourceSpan(source, starts[key], heads[key]) for key, source in sources.items()}
 
 
 SMALL_ROWS = 100_000

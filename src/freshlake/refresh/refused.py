@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from freshlake.catalog.names import TableName
+from freshlake.catalog.records import StreamTable
 from freshlake.compiler.compile import CompiledQuery
-from freshlake.errors import FreshlakeError, FullRefused, FuseBlown, InternalError, NotDifferentiable
+from freshlake.errors import (
+    FreshlakeError,
+    FullRefused,
+    FuseBlown,
+    InternalError,
+    NotDifferentiable,
+    SourceHistoryLost,
+    StreamTableNotPopulated,
+)
 from freshlake.refresh.choose import Refusal
+from freshlake.refresh.inputs import SourceSpan
 
 
 def refused(name: TableName, refusal: Refusal) -> FreshlakeError:
@@ -36,6 +48,22 @@ def require_differential(compiled: CompiledQuery, name: TableName) -> None:
             construct=compiled.reasons[0].construct,
             position=compiled.reasons[0].position,
         )
+
+
+def require_baseline(table: StreamTable, spans: Mapping[str, SourceSpan]) -> None:
+    """Refuse to apply changes to what was never loaded, or to what does not say from where they lead."""
+    name = table.full_name.short
+    if not table.is_populated:
+        raise StreamTableNotPopulated(
+            f"stream table {name} has no rows that changes could be applied to",
+            hint=f'load it first: fl.refresh("{name}", mode="FULL")',
+        )
+    for span in spans.values():
+        if span.start is None:
+            raise SourceHistoryLost(
+                f"stream table {name} does not say up to where it has read {span.source.name}",
+                hint=f'recompute it: fl.refresh("{name}", mode="FULL")',
+            )
 
 
 def defect(name: TableName, error: Exception) -> InternalError:

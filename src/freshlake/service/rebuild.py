@@ -14,6 +14,7 @@ from freshlake.refresh import commit
 from freshlake.refresh.choose import Decision
 from freshlake.refresh.definition import Definition
 from freshlake.refresh.engine import Engine
+from freshlake.refresh.inputs import spans_of
 from freshlake.refresh.leasing import leased
 from freshlake.refresh.recover import adopt
 from freshlake.refresh.spark_errors import translated
@@ -40,7 +41,7 @@ def rebuild(
         current = adopt(engine, engine.catalog.get_by_id(table.id), lease)
         refresh = engine.catalog.begin_refresh(lease)
         sources = {e.source_key: engine.source(e) for e in edges}
-        spans = commit.spans(replace(current, frontier=None), sources, engine.heads(edges, moment.pins))
+        spans = spans_of(replace(current, frontier=None), sources, engine.heads(edges, moment.pins))
         work = commit.Work(
             engine,
             current,
