@@ -22,7 +22,7 @@ MANY = "INSERT INTO orders SELECT i, 'r' || i % 7, i FROM generate_series({0}, {
 @pytest.fixture(scope="module")
 def database() -> Iterator[Database]:
     with server(binaries(), LOGICAL) as running, new_database(running) as made:
-        made.run("CREATE TABLE orders (id bigint PRIMARY KEY, region text, amount bigint)")
+        made.run("CREATE TABLE orders (id bigint PRIMARY KEY, region text, amount int)")
         yield made
 
 
