@@ -93,10 +93,6 @@ class Queries:
             self._queries[key] = (stamp, self.compile(definition_of(table), table.session_settings))
         return self._queries[key][1]
 
-    def remember(self, table: StreamTable, compiled: CompiledQuery) -> None:
-        """Take what was compiled to find out whether a table can be made."""
-        self._queries[threading.get_ident(), table.id] = (self._stamp(table), compiled)
-
     def _stamp(self, table: StreamTable) -> str:
         known = f"{self.ddl}:{self.catalog.names_stamp()}:{code_of(table)}"
         return f"{known}:{table.defining_query}:{table.definition_reference}:{table.fingerprint}"

@@ -105,7 +105,6 @@ class Tables:
         with self.engine.catalog.transaction():
             table = self.engine.catalog.insert_stream_table(new)
             self.engine.catalog.replace_dependencies(table.id, edges)
-        self.engine.remember(table, compiled)
         try:
             self.captures.follow(edges, _asked(table))
             if initialize:
