@@ -251,8 +251,8 @@ class CapturedDatabase:
                 unblock(cursor, self.names)
 
     def obstacle(self) -> str | None:
-        """Why the captured tables cannot be captured from the log; None if they can."""
-        tables = [mine.captured for mine in self.mirrored()]
+        """Why tables cannot be captured from the log, also those of which nothing is captured yet; None if they can."""
+        tables = [Captured.from_json(record.captured) for record in self._catalog.captured_tables(self.name)]
         with self.pool.take() as connection, transaction(connection, read_only=True) as cursor:
             server = look(cursor)
             if server.free_slots < 1:
