@@ -127,7 +127,7 @@ def test_another_reader_widens_what_is_captured(orders: Orders, mode: Mode) -> N
     orders.create("notes", NOTES)
     assert orders.shown == ["region", "id", "note"]
     assert orders.in_buffer == (["n_2", "n_3", "n_4"] if mode is Mode.TRIGGER else [])
-    orders.refreshed()
+    assert orders.refreshed()["default.regions"][1] != "definition-changed", "its query means what it meant"
     orders.check()
     orders.run("UPDATE orders SET note = NULL WHERE id = 1; UPDATE orders SET note = 'new' WHERE id = 2")
     found = orders.refreshed()

@@ -21,6 +21,6 @@ def without_guards(items: list[Any], bridge: Bridge) -> list[Any]:
 
 
 def _without_guard(item: Any, bridge: Bridge) -> Any:
-    if item.nodeName() != "Alias" or item.child().nodeName() != "coalesce" or _MARK not in item.child().toString():
+    if item.nodeName() != "Alias" or item.child().nodeName() != "Coalesce" or _MARK not in item.child().toString():
         return item
     return item.withNewChildren(bridge.seq([item.child().children().head()]))
