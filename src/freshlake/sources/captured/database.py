@@ -133,7 +133,7 @@ class CapturedDatabase:
             mode=state.word,
         )
 
-    def amend(self, mirror: StreamTable, before: Captured, after: Captured) -> Captured:
+    def amend(self, mirror: StreamTable, before: Captured, after: Captured) -> None:
         """Remember what was found out about a table, unless others have asked for more of it since; raises CaptureBusy.
 
         Which columns the mirror has values of is not for them to say.
@@ -142,9 +142,7 @@ class CapturedDatabase:
             now = self.captured(mirror)
             if now is None or now.names != before.names:
                 raise CaptureBusy(f"more of table {before.table.full_name} is captured since this moment")
-            kept = replace(after, held=now.held)
-            self.put(mirror, kept, self.state())
-            return kept
+            self.put(mirror, replace(after, held=now.held), self.state())
 
     def captured(self, mirror: StreamTable) -> Captured | None:
         """What is captured of the table that a mirror holds, as the catalog has it now."""

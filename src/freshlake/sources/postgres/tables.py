@@ -234,7 +234,8 @@ def _lake_type(table: Table, column: Column, as_text: Collection[str]) -> LakeTy
 def capture_all(table: Table, as_text: Iterable[str] = ()) -> Captured:
     """Every column that can be captured; `refused` tells those that cannot."""
     texts = frozenset(table.column(name).name for name in as_text)
-    return Captured(table, tuple(c for c in table.columns if refusal(table, c, texts) is None), texts)
+    found = Captured(table, (), texts)
+    return replace(found, columns=found.whole)
 
 
 def capture_nothing(captured: Captured) -> Captured:
