@@ -170,7 +170,7 @@ def test_a_buffer_that_cannot_be_made_shorter_is_left_alone_until_it_has_grown(
         for rows in (150, 149, 1):
             shop.database.run(fill.format(n=rows))
             compacting.consider()
-    told = [record.message.partition(": ")[2] for record in caplog.records]
+    told = [message.partition(": ")[2] for message in caplog.messages]
     assert told == ["150 changes became 150", "300 changes became 300"]
 
 
@@ -187,7 +187,7 @@ def test_a_database_that_does_not_answer_is_said_once_and_harms_nobody(
         broken.setattr(Compaction, "run", fails)
         compacting.consider()
         compacting.consider()
-    assert [record.message for record in caplog.records] == [
+    assert caplog.messages == [
         "buffers of source shop are compacted later: the source database did not answer"
     ]
     compacting.consider()
