@@ -187,9 +187,7 @@ def test_a_database_that_does_not_answer_is_said_once_and_harms_nobody(
         broken.setattr(Compaction, "run", fails)
         compacting.consider()
         compacting.consider()
-    assert caplog.messages == [
-        "buffers of source shop are compacted later: the source database did not answer"
-    ]
+    assert caplog.messages == ["buffers of source shop are compacted later: the source database did not answer"]
     compacting.consider()
     assert shop.rows("t") == 2
 

@@ -183,6 +183,17 @@ def test_what_is_not_captured_is_never_read_as_null(orders: Orders) -> None:
 
 
 @by_triggers
+@pytest.mark.parametrize("column", ["note", "o.note", "o.NOTE"])
+def test_who_asks_for_a_column_that_is_left_out_learns_how_to_get_it(orders: Orders, column: str) -> None:
+    with pytest.raises(InvalidQuery, match="cannot be resolved") as raised:
+        orders.fl.sql(f"SELECT id, {column} FROM shop.public.orders o")
+    assert raised.value.hint == "shop.public.orders.note is not captured: create a stream table that reads it"
+    with pytest.raises(InvalidQuery, match="cannot be resolved") as raised:
+        orders.fl.sql("SELECT id, nothing FROM shop.public.orders o")
+    assert "captured" not in (raised.value.hint or "")
+
+
+@by_triggers
 def test_looking_at_a_query_captures_nothing(orders: Orders) -> None:
     before, captured = orders.in_buffer, orders.fl.list_sources()[0].captured_tables
     orders.run("CREATE TABLE events (kind text)")

@@ -15,6 +15,7 @@ from freshlake.catalog.records import RegisteredTable, StreamTable
 from freshlake.errors import (
     AlreadyExists,
     FreshlakeError,
+    InvalidQuery,
     SourceDdlBlocked,
     StreamTableNotPopulated,
     StreamTableProtected,
@@ -22,6 +23,7 @@ from freshlake.errors import (
 from freshlake.refresh.edges import tracked
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.spark_errors import translated
+from freshlake.service.held import left_out
 from freshlake.service.immediate import Immediate
 from freshlake.service.names import Names
 from freshlake.statements.relations import renamed
@@ -44,6 +46,8 @@ _OF_COLUMNS = {
     *("DropTable", "RenameTable", "ReplaceTable", "ReplaceTableAsSelect"),
 }
 """Kinds of statements, as Spark's parser calls them, after which a table has other columns, or is gone."""
+_UNRESOLVED = re.compile(r"\[UNRESOLVED_COLUMN\S*\].*? with name (?:`(?:[^`]|``)+`\.)*`((?:[^`]|``)+)`", re.DOTALL)
+"""What Spark says of a column that it does not find; its name without those before it."""
 _STORE_PLAN = "spark.sql.legacy.storeAnalyzedPlanForView"
 
 
@@ -101,7 +105,7 @@ class Sql:
     def _run(self, text: str) -> DataFrame:
         view, function = defines_view(text), of_function(text)
         schema = self.engine.spark.catalog.currentDatabase()
-        with translated():
+        with self._explained(text), translated():
             if view == "PERMANENT" or function:
                 frame = self.engine.spark.sql(self.names.in_spark(text))
             else:
@@ -113,6 +117,24 @@ class Sql:
             if function:
                 self.names.record_function(function, schema)
         return frame
+
+    @contextmanager
+    def _explained(self, text: str) -> Iterator[None]:
+        """A column that Spark cannot find may be one that is not captured."""
+        try:
+            yield
+        except InvalidQuery as error:
+            error.hint = self._left_out(text, error.message) or error.hint
+            raise
+
+    def _left_out(self, text: str, message: str) -> str | None:
+        found = _UNRESOLVED.search(message)
+        tables = [t for t in self.engine.catalog.stream_tables() if t.name in mentioned(text)] if found else []
+        for table in tables:
+            for column in left_out(self.engine.catalog, table):
+                if found and column.lower() == found[1].replace("``", "`").lower():
+                    return f"{table.full_name}.{column} is not captured: create a stream table that reads it"
+        return None
 
     def protect(self, text: str) -> None:
         """Stream tables are written by refreshes only."""
