@@ -93,6 +93,10 @@ class Queries:
             self._queries[key] = (stamp, self.compile(definition_of(table), table.session_settings))
         return self._queries[key][1]
 
+    def keep(self, table: StreamTable, compiled: CompiledQuery) -> None:
+        """What a new table's query has just been compiled to."""
+        self._queries[threading.get_ident(), table.id] = (self._stamp(table), compiled)
+
     def _stamp(self, table: StreamTable) -> str:
         known = f"{self.ddl}:{self.catalog.names_stamp()}:{code_of(table)}"
         return f"{known}:{table.defining_query}:{table.definition_reference}:{table.fingerprint}"
@@ -100,9 +104,9 @@ class Queries:
     def means_the_same(self, table: StreamTable) -> bool:
         """Whether the query is what it was when the table was last loaded: a view may have been replaced, say."""
         known = self._queries.get((threading.get_ident(), table.id))
-        if known is None and self._reads_tables_only(table):
-            return True
         if known is not None and known[0] == self._stamp(table):
+            return True
+        if (known is None or not known[1].uses) and self._reads_tables_only(table):
             return True
         try:
             return self.compiled(table).fingerprint == table.fingerprint

@@ -64,8 +64,8 @@ class Worker:
     running: SparkSession
     bridge: Bridge
     run_bridge: Bridge
-    builtin: frozenset[str] = frozenset()
-    """Functions that a session has from the start."""
+    builtin: tuple[frozenset[str], ...] = ()
+    """Functions that a session has from the start, by registry."""
     # What the sessions are set to: every setting is a round trip, and most refreshes are like the one before.
     _small: bool | None = None
     _few_rows: bool = False
@@ -77,7 +77,7 @@ class Worker:
         binding.conf.set("spark.sql.view.maxNestedViewDepth", str(VIEW_DEPTH))
         for key, value in _ENGINE.items():
             running.conf.set(key, value)
-        builtin = frozenset().union(*map(_functions, _registries(binding)))
+        builtin = tuple(_names(registry.listFunction()) for registry in _registries(binding))
         return cls(binding, running, Bridge(binding), Bridge(running), builtin)
 
     def pin(self, settings: Mapping[str, Any]) -> None:
@@ -89,8 +89,11 @@ class Worker:
         """Only names of the catalog count, as they are now: what an earlier definition left in the session is dropped,
         and functions of the catalog that the session has kept, since another session may have replaced them."""
         self.binding._jsparkSession.sessionState().catalog().clearTempTables()
-        for registry in _registries(self.binding):
-            for name in _functions(registry) - self.builtin:
+        for registry, builtin in zip(_registries(self.binding), self.builtin, strict=True):
+            known = registry.listFunction()
+            if known.size() == len(builtin):
+                continue  # to write down 600 names takes Spark longer than all else here
+            for name in _names(known) - builtin:
                 registry.dropFunction(self.bridge.function_identifier(name))
 
     def run_under(self, settings: Mapping[str, Any]) -> None:
@@ -156,8 +159,8 @@ def _registries(session: SparkSession) -> tuple[Any, Any]:
     return state.functionRegistry(), state.tableFunctionRegistry()
 
 
-def _functions(registry: Any) -> frozenset[str]:
-    return frozenset(registry.listFunction().mkString("\n").splitlines())
+def _names(functions: Any) -> frozenset[str]:
+    return frozenset(functions.mkString("\n").splitlines())
 
 
 def _set(session: SparkSession, keys: Iterable[str], values: Mapping[str, Any]) -> None:

@@ -107,6 +107,8 @@ class Tables:
             self.engine.catalog.replace_dependencies(table.id, edges)
         try:
             self.captures.follow(edges, _asked(table))
+            if all(edge.source_type is SourceType.TABLE for edge in edges):
+                self.engine.keep(table, compiled)  # over stream tables it is compiled when they are up to date
             if initialize:
                 self._populate(table, edges)
             else:
@@ -117,7 +119,6 @@ class Tables:
         except BaseException:
             self._remove(self.engine.catalog.get_by_id(table.id))
             raise
-        self.engine.ddl += 1
         if table.requested_cdc_mode is not None:
             self.modes.follow(edges)
         return self.engine.catalog.get_by_id(table.id)

@@ -1,0 +1,69 @@
+"""A query is compiled when what it means may have changed, and not otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import freshlake
+from freshlake.lake import Freshlake
+from freshlake.refresh import queries
+from tests.integration.lakes import ANY_SHARE, orders, rows
+
+BY_REGION = "SELECT region, count(*) AS n FROM orders GROUP BY region"
+
+
+@pytest.fixture
+def fl(spark: SparkSession, lake_dir: Path) -> Iterator[Freshlake]:
+    with freshlake.connect(lake_dir, settings=ANY_SHARE) as lake:
+        yield lake
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """One entry per query that was compiled since it was last cleared."""
+    calls: list[Any] = []
+    original = queries.compile_query
+
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        calls.append(args)
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(queries, "compile_query", noted)
+    return calls
+
+
+def test_a_new_definition_is_compiled_once(fl: Freshlake, compiled: list[Any]) -> None:
+    orders(fl)
+    fl.create_stream_table("by_region", BY_REGION)
+    assert len(compiled) == 1
+    fl.create_stream_table("regions", "SELECT region FROM orders")
+    fl.sql("INSERT INTO orders VALUES (9, 'west', 1)")
+    assert str(fl.refresh("by_region", mode="DIFFERENTIAL").action) == "DIFFERENTIAL"
+    assert len(compiled) == 2
+    assert rows(fl, "by_region") == rows(fl, BY_REGION)
+
+
+def test_nothing_is_compiled_to_find_that_nothing_changed(fl: Freshlake, compiled: list[Any]) -> None:
+    orders(fl)
+    fl.create_stream_table("by_region", BY_REGION)
+    fl.sql("CREATE TABLE others (id BIGINT) USING delta")
+    compiled.clear()
+    assert str(fl.refresh("by_region").action) == "NO_DATA"
+    assert not compiled
+
+
+def test_a_view_that_gives_its_name_to_a_table_changes_what_reads_it(fl: Freshlake) -> None:
+    orders(fl)
+    fl.sql("CREATE VIEW shown AS SELECT id, region FROM orders")
+    fl.create_stream_table("copy", "SELECT region FROM shown")
+    fl.sql("DROP VIEW shown")
+    orders(fl, "shown")
+    fl.sql("INSERT INTO shown VALUES (5, 'east', 1)")
+    result = fl.refresh("copy")
+    assert str(result.action) == "REINITIALIZE"
+    assert rows(fl, "copy") == rows(fl, "SELECT region FROM shown")
