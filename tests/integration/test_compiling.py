@@ -57,13 +57,21 @@ def test_nothing_is_compiled_to_find_that_nothing_changed(fl: Freshlake, compile
     assert not compiled
 
 
-def test_a_view_that_gives_its_name_to_a_table_changes_what_reads_it(fl: Freshlake) -> None:
-    orders(fl)
-    fl.sql("CREATE VIEW shown AS SELECT id, region FROM orders")
-    fl.create_stream_table("copy", "SELECT region FROM shown")
-    fl.sql("DROP VIEW shown")
-    orders(fl, "shown")
-    fl.sql("INSERT INTO shown VALUES (5, 'east', 1)")
-    result = fl.refresh("copy")
-    assert str(result.action) == "REINITIALIZE"
-    assert rows(fl, "copy") == rows(fl, "SELECT region FROM shown")
+@pytest.mark.parametrize("names", [("copy",), ("copy", "beside")], ids=["alone", "among others"])
+def test_a_view_that_gives_its_name_to_a_table_changes_what_reads_it(
+    spark: SparkSession, lake_dir: Path, names: tuple[str, ...]
+) -> None:
+    """Also for who has never compiled the query, and although what it read so far has not changed."""
+    with freshlake.connect(lake_dir, settings=ANY_SHARE) as fl:
+        orders(fl)
+        fl.sql("CREATE VIEW shown AS SELECT id, region FROM orders")
+        for name in names:
+            fl.create_stream_table(name, "SELECT region FROM shown")
+        fl.sql("DROP VIEW shown")
+        orders(fl, "shown")
+        fl.sql("INSERT INTO shown VALUES (5, 'east', 1)")
+    with freshlake.connect(lake_dir, settings=ANY_SHARE) as fl:
+        assert {str(result.action) for result in fl.refresh_all()} == {"REINITIALIZE"}
+        for name in names:
+            assert rows(fl, name) == rows(fl, "SELECT region FROM shown")
+            assert str(fl.refresh(name).action) == "NO_DATA"

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Insert, String, Text, Update, 
 from freshlake.catalog.database import Database
 from freshlake.catalog.enums import Action, DefinitionKind, RefreshStatus
 from freshlake.catalog.history import new_refresh_id
-from freshlake.catalog.records import Json, stream_table_key
+from freshlake.catalog.records import USES, Json, stream_table_key
 from freshlake.catalog.tables import leases, refresh_history, stream_tables
 
 _STAND = (
@@ -37,6 +37,7 @@ class Standing:
     needs_reinit: bool
     definition_kind: DefinitionKind
     defining_query: str
+    uses: Mapping[str, str]
     frontier: Json | None
 
     @property
@@ -82,12 +83,13 @@ class Idle(Database):
 
 def _rows(connection: Connection) -> dict[int, _Row]:
     columns = [stream_tables.c[name] for name in _STAND]
-    query = select(*columns, cast(stream_tables.c.frontier, Text))
+    query = select(*columns, cast(stream_tables.c.session_settings, Text), cast(stream_tables.c.frontier, Text))
     return {row[0]: tuple(row) for row in connection.execute(query)}
 
 
 def _parsed(row: _Row) -> tuple[_Row, Standing]:
-    values = (*row[:-1], None if row[-1] is None else json.loads(row[-1]))
+    *plain, settings, frontier = row
+    values = (*plain, json.loads(settings).get(USES, {}), None if frontier is None else json.loads(frontier))
     return row, Standing(*values)
 
 

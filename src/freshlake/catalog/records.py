@@ -22,6 +22,8 @@ from freshlake.catalog.names import TableName
 Json = Mapping[str, Any]
 DATABASE, STREAM_TABLE = "pg:", "st:"
 """What the keys of sources begin with that are not plain tables."""
+USES = "freshlake.uses"
+"""Kept beside the pinned settings of a stream table: the views and functions that its query used when it was loaded."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,12 @@ class StreamTable:
     @property
     def full_name(self) -> TableName:
         return TableName(self.schema, self.name)
+
+    @property
+    def uses(self) -> Mapping[str, str]:
+        """The views and functions that its query used when it was loaded, each with a digest of what it was."""
+        uses: Mapping[str, str] = self.session_settings.get(USES, {})
+        return uses
 
     @property
     def is_mirror(self) -> bool:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType, _parse_datatype_json_string
 
 from freshlake.catalog.enums import Action, DefinitionKind
-from freshlake.catalog.records import Commit, Dependency, Lease, NodeState, StreamTable
+from freshlake.catalog.records import USES, Commit, Dependency, Lease, NodeState, StreamTable
 from freshlake.compiler.compile import CompiledQuery
 from freshlake.compiler.derive import Changed
 from freshlake.compiler.plan import Aggregate
@@ -31,7 +31,6 @@ from freshlake.refresh.result import RefreshResult
 from freshlake.refresh.run import Runner, collect_small, renamed
 from freshlake.refresh.stored import stored_nodes
 from freshlake.refresh.terms import DEFAULT_TERMS, Terms
-from freshlake.refresh.uses import USES
 from freshlake.sources.protocol import ChangeKind, Position
 from freshlake.storage.certificate import Certificate
 from freshlake.storage.layout import FoldPoint

@@ -41,7 +41,7 @@ from freshlake.refresh.result import RefreshResult
 from freshlake.refresh.situation import BLOWN, Situation, SourceChange, bounds
 from freshlake.refresh.spark_errors import translated
 from freshlake.refresh.terms import DEFAULT_TERMS, Terms
-from freshlake.refresh.uses import USES, differing
+from freshlake.refresh.uses import differing
 from freshlake.schedule.state import Consistency
 from freshlake.sources.protocol import ChangeKind, Position, Triage
 
@@ -275,7 +275,7 @@ class _Refresh:
             is_populated=table.is_populated,
             needs_reinit=table.needs_reinit,
             definition_changed=table.fingerprint != compiled.fingerprint,
-            changed_texts=differing(table.session_settings.get(USES, {}), compiled.uses),
+            changed_texts=differing(table.uses, compiled.uses),
             not_differentiable=compiled.reasons,
             changes=changes,
             # a database is not copied again because much of it changed

@@ -106,7 +106,7 @@ class Queries:
         known = self._queries.get((threading.get_ident(), table.id))
         if known is not None and known[0] == self._stamp(table):
             return True
-        if (known is None or not known[1].uses) and self._reads_tables_only(table):
+        if self._reads_tables_only(table):
             return True
         try:
             return self.compiled(table).fingerprint == table.fingerprint
@@ -118,14 +118,14 @@ class Queries:
         return self.unchanged_names()(table)
 
     def unchanged_names(self) -> Callable[[StreamTable | Standing], bool]:
-        """As a test of many tables: whether a query is SQL text that names plain tables only."""
+        """As a test of many tables: whether a query is SQL text that names, and named, plain tables only."""
         names = self.catalog.tables()
         texts = {entry.word for entry in names if entry.has_text}
 
         def unchanged(table: StreamTable | Standing) -> bool:
             if table.definition_kind is DefinitionKind.CAPTURE:
                 return True
-            if not names or table.definition_kind is not DefinitionKind.SQL:
+            if not names or table.uses or table.definition_kind is not DefinitionKind.SQL:
                 return False
             return texts.isdisjoint(_words(table.defining_query))
 

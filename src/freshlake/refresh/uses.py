@@ -8,9 +8,6 @@ from collections.abc import Iterable, Mapping
 
 from freshlake.catalog.records import RegisteredTable
 
-USES = "freshlake.uses"
-"""Kept beside the pinned settings of a stream table."""
-
 
 def texts_used(text: str, known: Iterable[RegisteredTable]) -> dict[str, str]:
     """The views and functions of the lake that a text mentions, directly or through others.
