@@ -146,7 +146,7 @@ def reached(fl: Freshlake) -> Counter[int]:
     return Counter(row["b"] for row in fl.table("reach").collect())
 
 
-@pytest.mark.parametrize("mode", ["AUTO", "DIFFERENTIAL"])
+@pytest.mark.parametrize("mode", [pytest.param("AUTO", marks=pytest.mark.slow), "DIFFERENTIAL"])
 def test_a_cycle_that_appears_is_an_error_and_changes_nothing(fl: Freshlake, mode: str) -> None:
     fl.sql("INSERT INTO edge VALUES (0, 1), (1, 2), (2, 3)")
     fl.create_stream_table("reach", REACH, refresh_mode=mode)
@@ -208,12 +208,12 @@ def test_a_step_that_is_not_linear_is_computed_again(fl: Freshlake) -> None:
 
 def test_rounds_that_spark_holds_give_the_same_rows(spark: SparkSession, lake_dir: Path) -> None:
     """Where a round is too large for the driver."""
-    fl = freshlake.connect(lake_dir, settings={**ANY_SHARE, "driver_rows": 1000})
+    fl = freshlake.connect(lake_dir, settings={**ANY_SHARE, "driver_rows": 100})
     fl.sql("CREATE TABLE edge (a INT, b INT) USING delta")
     fl.sql("INSERT INTO edge VALUES (0, 1), (1, 2)")
     fl.create_stream_table("reach", REACH)
-    fl.sql("INSERT INTO edge SELECT 2, 10 + id FROM range(2500)")
-    fl.sql("INSERT INTO edge SELECT 10 + id, 5000 + id % 1100 FROM range(1200)")
+    fl.sql("INSERT INTO edge SELECT 2, 10 + id FROM range(250)")
+    fl.sql("INSERT INTO edge SELECT 10 + id, 5000 + id % 110 FROM range(120)")
     result = fl.refresh("reach", mode="DIFFERENTIAL")
     assert str(result.action) == "DIFFERENTIAL"
     assert fl.verify("reach").equal
