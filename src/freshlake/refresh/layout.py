@@ -10,14 +10,16 @@ from freshlake.catalog.records import StreamTable, database_key, stream_table_ke
 from freshlake.catalog.store import Catalog
 from freshlake.storage.table import ChangeLogged
 
-_STREAMS = "_freshlake/streams"
+STREAMS = "_freshlake/streams"
 _SHAPES = "_freshlake/captures"
+_STAGING = "_freshlake/staging"
 
 
 @dataclass(frozen=True)
 class Layout:
     """`tables/` holds plain tables, `_freshlake/streams/<storage id>/g<generation>/<node>/` stored nodes, and
-    `_freshlake/captures/<database>/` the shapes of captured tables: Delta tables without rows, for their columns."""
+    `_freshlake/captures/<database>/` the shapes of captured tables: Delta tables without rows, for their columns.
+    `_freshlake/staging` is for rows on their way into the lake or out of it."""
 
     lake: Path
     catalog: Catalog
@@ -26,8 +28,12 @@ class Layout:
     def tables(self) -> Path:
         return self.lake / "tables"
 
+    @property
+    def staging(self) -> Path:
+        return self.lake / _STAGING
+
     def folder(self, storage_id: str) -> Path:
-        return self.lake / _STREAMS / storage_id
+        return self.lake / STREAMS / storage_id
 
     def generation(self, storage_id: str, generation: int) -> Path:
         return self.folder(storage_id) / f"g{generation}"
@@ -51,7 +57,7 @@ class Layout:
         shape = re.match(rf"{re.escape(str(self.lake / _SHAPES))}/([^/]+)/", path)
         if shape is not None:
             return database_key(shape[1])
-        match = re.search(rf"{re.escape(str(self.lake / _STREAMS))}/([^/]+)/g\d+/root/base/?$", path)
+        match = re.search(rf"{re.escape(str(self.lake / STREAMS))}/([^/]+)/g\d+/root/base/?$", path)
         if match is None:
             return path.rstrip("/")
         owner = next((t for t in self.catalog.stream_tables() if t.storage_id == match[1]), None)

@@ -44,7 +44,6 @@ from freshlake.statements.relations import has_star
 
 _log = logging.getLogger("freshlake")
 
-_STAGING = "_freshlake/staging"
 _RESERVED = ("spark_catalog", "delta", "parquet", "default")
 
 
@@ -67,9 +66,12 @@ class Captures:
         with self._lock:
             if name not in self._open:
                 engine = self.engine
-                staging = engine.layout.lake / _STAGING
                 self._open[name] = CapturedDatabase(
-                    engine.catalog, engine.spark, engine.catalog.database(name), staging, takes_all=self._takes_all
+                    engine.catalog,
+                    engine.spark,
+                    engine.catalog.database(name),
+                    engine.layout.staging,
+                    takes_all=self._takes_all,
                 )
             return self._open[name]
 
@@ -219,8 +221,8 @@ class Captures:
     def renewed(self, database: CapturedDatabase, mirror: StreamTable, before: Captured) -> Captured:
         """The same of a table as it is now, captured from now on if it was not; all of it for who reads all."""
         described = self.describe(database, mirror.full_name)
-        whole = {column.name for column in described.whole}
-        names = whole if self._takes_all(mirror) else whole & set(before.names)
+        whole = described.whole_names
+        names = whole if self._takes_all(mirror) else {*whole} & {*before.names}
         chosen = capture_some(described.table, names, described.as_text)
         return self._installed(database, chosen)
 
@@ -275,9 +277,9 @@ class Captures:
                 before = database.captured(mirror)
                 if before is None or not before.columns or lake_schema(now) == lake_schema(before):
                     continue
-                new = {c.name for c in now.whole} - {c.name for c in before.whole}
+                new = {*now.whole_names} - {*before.whole_names}
                 taken = {name for name in new if words is None or name.lower() in words}
-                kept = {c.name for c in now.whole} & {*before.names, *taken}
+                kept = {*now.whole_names} & {*before.names, *taken}
                 chosen = capture_some(now.table, kept, now.as_text)
                 database.put(mirror, replace(chosen, mark=before.mark, held=before.shown), database.state())
                 self.engine.catalog.mark_resync(mirror.id, f"{Reason.SCHEMA_CHANGED}: its columns changed")
@@ -291,7 +293,7 @@ class Captures:
                 continue
             edges = (e for e in self.engine.catalog.dependencies(reader.id) if e.source_key == mirror.source_key)
             for _, captured, names in self._read(edges):
-                if names is None or {column.name for column in captured.whole} <= set(names):
+                if names is None or {*captured.whole_names} <= {*names}:
                     return True
         return False
 

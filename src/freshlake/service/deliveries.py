@@ -34,7 +34,6 @@ from freshlake.storage.relation import Relation, exactly
 
 _log = logging.getLogger("freshlake")
 
-_STAGING = "_freshlake/staging"
 _NEVER = -1
 """The version of a table that was made and not yet filled."""
 
@@ -217,7 +216,7 @@ class Deliveries:
         if isinstance(rows, DataFrame) and (table.row_count or SMALL_ROWS) < SMALL_ROWS:
             yield iter(exactly(frame.toArrow(), frame.schema).to_batches())
             return
-        folder = self.engine.layout.lake / _STAGING / uuid4().hex
+        folder = self.engine.layout.staging / uuid4().hex
         try:
             frame.write.parquet(str(folder))
             yield _read(folder, frame.schema)

@@ -22,6 +22,7 @@ from freshlake.errors import (
 )
 from freshlake.refresh.edges import tracked
 from freshlake.refresh.engine import Engine
+from freshlake.refresh.layout import STREAMS
 from freshlake.refresh.spark_errors import translated
 from freshlake.service.held import left_out
 from freshlake.service.immediate import Immediate
@@ -40,7 +41,6 @@ from freshlake.statements.target import (
 
 Read = Callable[[StreamTable], DataFrame]
 
-_STORAGE = "_freshlake/streams"
 _OF_COLUMNS = {
     *("AddColumns", "AlterColumns", "DropColumns", "RenameColumn", "ReplaceColumns"),
     *("DropTable", "RenameTable", "ReplaceTable", "ReplaceTableAsSelect"),
@@ -139,10 +139,10 @@ class Sql:
     def protect(self, text: str) -> None:
         """Stream tables are written by refreshes only."""
         verb = first_word(text)
-        if any(_STORAGE in path for path in written_paths(text)):
+        if any(STREAMS in path for path in written_paths(text)):
             raise _protected("the storage of a stream table", verb)
         for parts in written(text):
-            if any(_STORAGE in part for part in parts):
+            if any(STREAMS in part for part in parts):
                 raise _protected("the storage of a stream table", verb)
             table = self._stream_table(parts)
             if table is None:

@@ -26,8 +26,7 @@ def row_schema(captured: Captured) -> StructType:
 
 def stored_names(captured: Captured) -> dict[str, str]:
     """The names of the columns in the shape, with those in the database."""
-    names = (column.name for column in captured.whole)
-    return dict(zip(row_schema(captured).names[:-1], names, strict=True))
+    return dict(zip(row_schema(captured).names[:-1], captured.whole_names, strict=True))
 
 
 class Landed:
@@ -37,7 +36,7 @@ class Landed:
         self.schema = row_schema(captured)
         self.target = arrow_schema(self.schema)
         given = {name: place for place, name in enumerate((*captured.names, WEIGHT))}
-        self._places = [given.get(name) for name in (*(c.name for c in captured.whole), WEIGHT)]
+        self._places = [given.get(name) for name in (*captured.whole_names, WEIGHT)]
 
     def table(self, piece: pa.RecordBatch) -> pa.Table:
         """Rows of the captured columns and their weight, by position."""

@@ -172,6 +172,10 @@ class Captured:
         return tuple(c for c in self.table.columns if refusal(self.table, c, self.as_text) is None)
 
     @property
+    def whole_names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.whole)
+
+    @property
     def is_selective(self) -> bool:
         """Whether less is captured than could be."""
         return len(self.columns) < len(self.whole)
@@ -183,9 +187,9 @@ class Captured:
 
     def lacks(self, names: Iterable[str] | None) -> frozenset[str]:
         """Those of these columns (None: of all) that the mirror has no values of; without a name it needs one."""
-        wanted = frozenset(c.name for c in self.whole) if names is None else frozenset(names)
+        wanted = frozenset(self.whole_names) if names is None else frozenset(names)
         missing = wanted - self.shown
-        return missing if missing or self.shown else frozenset(c.name for c in self.whole)
+        return missing if missing or self.shown else frozenset(self.whole_names)
 
     def copied(self, columns: tuple[Column, ...]) -> Captured:
         """The same, when the mirror was copied with these columns."""
