@@ -20,6 +20,28 @@ spark = start(Path("warehouse"), settings={"spark.master": "local[1]"})
 spark.sql("CREATE TABLE t USING delta AS SELECT 1 AS a").collect()
 print(spark.sql("SELECT * FROM t").collect(), Path("warehouse/t/_delta_log").is_dir())
 """
+ASLEEP = """
+import os, signal, time
+from pathlib import Path
+from freshlake.session import start
+limits = {
+    "spark.network.timeout": "3s",
+    "spark.network.timeoutInterval": "500ms",
+    "spark.storage.blockManagerTimeoutIntervalMs": "500ms",
+    "spark.executor.heartbeatInterval": "1s",
+    "spark.executor.heartbeat.maxFailures": "5",
+}
+spark = start(Path("warehouse"), settings={"spark.master": "local[1]", **limits})
+java = spark.sparkContext._gateway.proc.pid
+for _ in range(5):
+    os.kill(java, signal.SIGSTOP)
+    time.sleep(5)
+    os.kill(java, signal.SIGCONT)
+    time.sleep(1)
+time.sleep(10)
+assert spark.range(10).count() == 10
+print("awake")
+"""
 PLAIN = """
 from pyspark.sql import SparkSession
 from freshlake.session import check
@@ -53,6 +75,13 @@ def run(program: str, folder: Path, **environment: str) -> subprocess.CompletedP
 def test_a_new_process_starts_spark_without_noise_whatever_spark_it_is_told_of(tmp_path: Path) -> None:
     done = run(QUIET, tmp_path, SPARK_HOME=str(tmp_path), SPARK_REMOTE="sc://nowhere")
     assert (done.stderr, done.stdout, done.returncode) == ("", "[Row(a=1)] True\n", 0)
+
+
+@pytest.mark.slow
+def test_an_embedded_spark_goes_on_when_its_machine_has_slept(tmp_path: Path) -> None:
+    """For longer than Spark waits for an executor that it hears nothing of: here three seconds, not two minutes."""
+    done = run(ASLEEP, tmp_path)
+    assert (done.stdout, done.returncode) == ("awake\n", 0), done.stderr
 
 
 def test_a_failed_start_says_why_and_what_to_do(tmp_path: Path) -> None:

@@ -110,6 +110,8 @@ def _defaults(warehouse: Path, app_name: str, master: str) -> dict[str, str]:
     if master.startswith("local"):
         # An embedded Spark listens on no network, and starts where the host name does not resolve.
         settings.update({"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"})
+        # It is its own executor, which cannot get lost: a machine that slept for some minutes would have it ended.
+        settings["spark.storage.blockManagerHeartbeatTimeoutMs"] = "3650d"
     return settings
 
 
