@@ -6,10 +6,10 @@ SETTINGS = {
     "spark.master": "local[2]",
     "spark.driver.memory": "3g",
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=4 "
-    "-XX:Tier4InvocationThreshold=100000 -XX:Tier4MinInvocationThreshold=20000 "
-    "-XX:Tier4CompileThreshold=300000 -XX:Tier4BackEdgeThreshold=600000 -XX:ReservedCodeCacheSize=512m",
+    "-XX:Tier4InvocationThreshold=30000 -XX:Tier4MinInvocationThreshold=6000 "
+    "-XX:Tier4CompileThreshold=90000 -XX:Tier4BackEdgeThreshold=200000",
 }
-"""Only what runs very often is optimised: a test does many things a few times. Code is not thrown away meanwhile."""
+"""Only what runs very often is optimised: a test does many things a few times."""
 
 SHORT_LIVED = {"SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1"}
 """For processes that end soon: half of what their JVMs would do is to optimise code that they do not run again."""

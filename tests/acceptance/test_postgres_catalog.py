@@ -16,6 +16,7 @@ from tests.integration.postgres_server import Server
 TOTALS = "SELECT region, count(*) AS n, sum(amount) AS total FROM orders GROUP BY region"
 
 
+@pytest.mark.slow
 def test_a_lake_lives_in_postgres(
     spark: SparkSession, lake_dir: Path, postgres_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,9 +13,7 @@ from tests.integration.postgres_differential import QUERIES, ROUNDS
 from tests.integration.postgres_queries import create_script
 from tests.integration.postgres_server import Server, server
 
-SAMPLE = {
-    name: QUERIES[name] for name in ("distinct_on", "casts", "filter", "lateral", "arrays", "quantified", "not_in")
-}
+SAMPLE = {name: QUERIES[name] for name in ("distinct_on", "lateral", "quantified")}
 REST = {name: query for name, query in QUERIES.items() if name not in SAMPLE}
 
 

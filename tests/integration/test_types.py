@@ -149,14 +149,14 @@ FULL = {
 """Queries that would have to store what Delta cannot, or to find rows by a map."""
 
 
-def problems_of(queries: dict[str, str], folder: Path, rounds: int = len(TYPED_CHANGES)) -> dict[str, str]:
+def problems_of(queries: dict[str, str], folder: Path) -> dict[str, str]:
     """What went wrong with each query, after all rounds of changes."""
     problems: dict[str, str] = {}
     lake = lake_with_types(folder)
     for name, query in queries.items():
         with _noted(problems, name):
             lake.create_stream_table(name, query)
-    for changes in TYPED_CHANGES[:rounds]:
+    for changes in TYPED_CHANGES:
         for statement in changes:
             lake.sql(statement)
         for name in queries.keys() - problems.keys():
@@ -173,22 +173,6 @@ def _noted(problems: dict[str, str], name: str) -> Iterator[None]:
         yield
     except Exception as error:
         problems[name] = f"{type(error).__name__}: {error}"
-
-
-FEW = {
-    **{name: VARIANTS[name] for name in ("variant_rows", "variant_left_join")},
-    **{name: INSIDE[name] for name in ("collated_group", "map_group")},
-}
-
-
-@pytest.fixture(scope="module")
-def few(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    return problems_of(FEW, tmp_path_factory.mktemp("few"), rounds=2)
-
-
-@pytest.mark.parametrize("name", FEW)
-def test_some_types_inside_a_query(few: dict[str, str], name: str) -> None:
-    assert few.get(name) is None
 
 
 @pytest.fixture(scope="module")
