@@ -90,7 +90,8 @@ def first_lines(error: Exception) -> str:
 
 
 def _java_message(error: Py4JJavaError) -> str:
-    cause = error.java_exception
-    while cause.getCause() is not None:
-        cause = cause.getCause()
-    return f"{cause.getClass().getSimpleName()}: {cause.getMessage()}"
+    """What the deepest cause that says anything says: the timeout that ends a broadcast has no message of its own."""
+    told = cause = error.java_exception
+    while (cause := cause.getCause()) is not None:
+        told = cause if cause.getMessage() else told
+    return ": ".join(filter(None, (told.getClass().getSimpleName(), told.getMessage())))

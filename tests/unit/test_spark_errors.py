@@ -1,0 +1,102 @@
+"""What Spark raises is told as an error of Freshlake, in the words of the cause that has any."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException
+
+from freshlake.errors import (
+    CommitConflict,
+    DataError,
+    FreshlakeError,
+    InvalidQuery,
+    RefreshFailed,
+    SourceHistoryLost,
+    TableNotFound,
+)
+from freshlake.refresh.spark_errors import translate, translated
+
+
+@dataclass
+class Thrown:
+    """A Java exception as Py4J hands it over."""
+
+    kind: str
+    message: str | None = None
+    cause: Thrown | None = None
+    _target_id: str = "o1"
+
+    def getClass(self) -> Thrown:
+        return self
+
+    def getSimpleName(self) -> str:
+        return self.kind
+
+    def getMessage(self) -> str | None:
+        return self.message
+
+    def getCause(self) -> Thrown | None:
+        return self.cause
+
+
+def told(*causes: Thrown) -> FreshlakeError:
+    for outer, inner in pairwise(causes):
+        outer.cause = inner
+    return translate(Py4JJavaError("An error occurred", causes[0]))
+
+
+def test_the_deepest_cause_is_told() -> None:
+    error = told(Thrown("SparkException", "Job aborted"), Thrown("IOException", "No space left on device"))
+    assert isinstance(error, RefreshFailed)
+    assert error.detail == "IOException: No space left on device"
+
+
+def test_a_cause_without_words_leaves_it_to_what_it_caused() -> None:
+    outer = Thrown("SparkException", "Could not execute broadcast in 300 secs.")
+    assert told(outer, Thrown("TimeoutException")).detail == "SparkException: Could not execute broadcast in 300 secs."
+
+
+def test_nobody_says_a_word() -> None:
+    assert told(Thrown("StackOverflowError")).detail == "StackOverflowError"
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012", DataError),
+        ("[CAST_INVALID_INPUT] The value 'x' cannot be cast. SQLSTATE: 22018", DataError),
+        ("[FAILED_READ_FILE.FILE_NOT_EXIST] Error while reading file:/x. SQLSTATE: KD001", SourceHistoryLost),
+        ("ConcurrentAppendException: files were added by a concurrent update", CommitConflict),
+        ("something else", RefreshFailed),
+    ],
+)
+def test_what_went_wrong_decides_the_error(message: str, kind: type[FreshlakeError]) -> None:
+    assert type(told(Thrown("SparkException", "Job aborted"), Thrown("Cause", message))) is kind
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("[TABLE_OR_VIEW_NOT_FOUND] The table `x` cannot be found. SQLSTATE: 42P01; line 1 pos 14;", TableNotFound),
+        ("[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column `x` cannot be resolved. SQLSTATE: 42703", InvalidQuery),
+    ],
+)
+def test_what_analysis_finds_is_the_users_to_mend(message: str, kind: type[FreshlakeError]) -> None:
+    assert type(translate(AnalysisException(message))) is kind
+
+
+def test_the_plan_and_the_stack_stay_away() -> None:
+    said = "[UNRESOLVED_COLUMN] no `x`. SQLSTATE: 42703; line 1 pos 7"
+    error = translate(AnalysisException(f"{said};\n'Project ['x]\n+- Relation\n\nJVM stacktrace:\nat a.b"))
+    assert error.message == said
+
+
+def test_an_error_of_freshlake_passes_unchanged() -> None:
+    raised = DataError("as it is")
+    with pytest.raises(DataError) as caught, translated():
+        raise raised
+    assert caught.value is raised
