@@ -178,6 +178,10 @@ def test_bounds_are_options_like_others(fl: Freshlake) -> None:
             "bounds", PER_REGION, never_full=True, max_full_rows=10, fuse_rows=20
         ),
         lambda: fl.sql("ALTER STREAM TABLE bounds SET (never_full = true, max_full_rows = 10, fuse_rows = 20)"),
+        lambda: fl.sql(
+            "CREATE OR REPLACE STREAM TABLE bounds WITH (never_full = true, max_full_rows = 10, fuse_rows = 20) AS "
+            + PER_REGION
+        ),
     ):
         call()
         found = record(fl, "bounds")

@@ -67,6 +67,12 @@ from freshlake.statements import (
                 with_data=False,
             ),
         ),
+        (
+            "CREATE OR REPLACE STREAM TABLE t WITH (Tier = warm, fuse_rows = 10) WITH NO DATA AS SELECT 1",
+            CreateStreamTable(
+                "t", "SELECT 1", or_replace=True, with_data=False, options=(("tier", "warm"), ("fuse_rows", "10"))
+            ),
+        ),
         ("ALTER STREAM TABLE t SET QUERY AS SELECT 2", SetQuery("t", "SELECT 2")),
         ("ALTER STREAM TABLE t SET QUERY SELECT 2 ;", SetQuery("t", "SELECT 2")),
         ("ALTER STREAM TABLE t SET SCHEDULE '*/5 * * * *'", SetSchedule("t", "*/5 * * * *")),
@@ -174,6 +180,9 @@ def test_the_query_is_kept_as_written(start: str, query: str) -> None:
         ("CREATE STREAM TABLE t PARTITION BY () AS SELECT 1", (1, 37), "a column name", ")"),
         ("CREATE STREAM TABLE t PARTITION BY (a b) AS SELECT 1", (1, 39), "')'", "b"),
         ("CREATE STREAM TABLE t WITH DATA AS SELECT 1", (1, 23), "WITH NO DATA", "WITH"),
+        ("CREATE STREAM TABLE t WITH () AS SELECT 1", (1, 29), "an option name", ")"),
+        ("CREATE STREAM TABLE t WITH (a = 1, A = 2) AS SELECT 1", (1, 36), "each option once", "A"),
+        ("CREATE STREAM TABLE t WITH (a = 1) WITH (b = 1) AS SELECT 1", (1, 36), "each clause once", "WITH"),
         ("CREATE STREAM TABLE t SCHEDULE '5m' SCHEDULE '6m' AS SELECT 1", (1, 37), "each clause once", "SCHEDULE"),
         ("CREATE STREAM TABLE t SELECT 1", (1, 23), "AS", "SELECT"),
         ("CREATE STREAM TABLE t AS", (1, 25), "a query", "the end"),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from freshlake.errors import InvalidArgument
-from freshlake.service.options import NAMES
+from freshlake.service.options import DEFAULTS, NAMES
 from freshlake.statements import values as s
 from freshlake.statements.parse import parse_statement
 
@@ -96,7 +96,7 @@ def _alter(fl: Freshlake, statement: Any) -> StreamTable:
         case s.SetRefreshMode(name, mode):
             return fl.alter_stream_table(name, refresh_mode=str(mode))
         case s.SetOptions(name, options):
-            return fl.alter_stream_table(name, **_options(options))
+            return fl.alter_stream_table(name, **_options(options, NAMES))
         case s.SuspendStreamTable(name):
             return fl.alter_stream_table(name, status="SUSPENDED")
         case s.ResumeStreamTable(name):
@@ -105,15 +105,18 @@ def _alter(fl: Freshlake, statement: Any) -> StreamTable:
 
 
 def _create(fl: Freshlake, statement: s.CreateStreamTable) -> dict[str, Any]:
-    options: dict[str, Any] = {
+    clauses: dict[str, Any] = {
         "schedule": statement.schedule,
         "refresh_mode": str(statement.refresh_mode) if statement.refresh_mode else None,
-        "initialize": statement.with_data,
-        "append_only": statement.append_only,
-        "partition_by": statement.partition_by,
+        "append_only": statement.append_only or None,
+        "partition_by": statement.partition_by or None,
         "fold_policy": str(statement.fold) if statement.fold else None,
-        "dialect": statement.dialect,
     }
+    given = {name: value for name, value in clauses.items() if value is not None}
+    options = _options(statement.options, DEFAULTS)
+    for name in options.keys() & given:
+        raise InvalidArgument(f"{name} is given twice", hint="give it as a clause or in WITH (…), not both")
+    options |= {**given, "initialize": statement.with_data, "dialect": statement.dialect}
     if statement.or_replace:
         return _done(fl.create_or_replace_stream_table(statement.name, statement.query, **options))
     if statement.if_not_exists:
@@ -121,11 +124,11 @@ def _create(fl: Freshlake, statement: s.CreateStreamTable) -> dict[str, Any]:
     return _done(fl.create_stream_table(statement.name, statement.query, **options))
 
 
-def _options(options: tuple[tuple[str, str], ...]) -> dict[str, Any]:
+def _options(options: tuple[tuple[str, str], ...], known: Collection[str]) -> dict[str, Any]:
     for name, _ in options:
-        if name not in NAMES:
+        if name not in known:
             raise InvalidArgument(
-                f"'{name}' is not a property of a stream table", hint=f"use {', '.join(sorted(NAMES))}"
+                f"'{name}' is not a property of a stream table", hint=f"use {', '.join(sorted(known))}"
             )
     return dict(options)
 

@@ -30,8 +30,8 @@ class Cursor:
         return token
 
     def at(self, *words: str) -> bool:
-        """Whether these words come next."""
-        return all(self.peek(place).word == word for place, word in enumerate(words))
+        """Whether these words, or symbols, come next."""
+        return all(word in (self.peek(place).word, self._symbol(place)) for place, word in enumerate(words))
 
     def accept(self, *words: str) -> bool:
         """Take these words if they come next."""
@@ -135,8 +135,11 @@ class Cursor:
         )
 
     def _at_symbol(self, symbol: str) -> bool:
-        token = self.peek()
-        return token.kind is Kind.SYMBOL and token.text == symbol
+        return self._symbol() == symbol
+
+    def _symbol(self, distance: int = 0) -> str | None:
+        token = self.peek(distance)
+        return token.text if token.kind is Kind.SYMBOL else None
 
 
 def _found(token: Token) -> str:

@@ -119,6 +119,27 @@ def _columns(cursor: Cursor) -> tuple[str, ...]:
     return tuple(columns)
 
 
+def _options(cursor: Cursor) -> tuple[tuple[str, str], ...]:
+    options: dict[str, str] = {}
+    while True:
+        place = cursor.error("each option once")
+        key = cursor.identifier("an option name").lower()
+        if key in options:
+            raise place
+        cursor.expect_symbol("=")
+        options[key] = _value(cursor)
+        if not cursor.accept_symbol(","):
+            break
+    cursor.expect_symbol(")")
+    return tuple(options.items())
+
+
+def _value(cursor: Cursor) -> str:
+    if cursor.peek().kind in (Kind.WORD, Kind.NUMBER):
+        return cursor.take().text
+    return cursor.string("a value")
+
+
 _CLAUSES: tuple[tuple[tuple[str, ...], str, Callable[[Cursor], Any]], ...] = (
     (("SCHEDULE",), "schedule", _schedule),
     (("REFRESH", "MODE"), "refresh_mode", _mode),
@@ -128,6 +149,7 @@ _CLAUSES: tuple[tuple[tuple[str, ...], str, Callable[[Cursor], Any]], ...] = (
     (("FOLD",), "fold", _fold_policy),
     (("DIALECT",), "dialect", _dialect),
     (("WITH", "NO", "DATA"), "with_data", lambda _: False),
+    (("WITH", "("), "options", _options),
 )
 
 
@@ -155,27 +177,6 @@ def _set(cursor: Cursor, name: str) -> Statement:
     if cursor.accept_symbol("("):
         return SetOptions(name, _options(cursor))
     raise cursor.error("QUERY, SCHEDULE, REFRESH MODE or '('")
-
-
-def _options(cursor: Cursor) -> tuple[tuple[str, str], ...]:
-    options: dict[str, str] = {}
-    while True:
-        place = cursor.error("each option once")
-        key = cursor.identifier("an option name").lower()
-        if key in options:
-            raise place
-        cursor.expect_symbol("=")
-        options[key] = _value(cursor)
-        if not cursor.accept_symbol(","):
-            break
-    cursor.expect_symbol(")")
-    return tuple(options.items())
-
-
-def _value(cursor: Cursor) -> str:
-    if cursor.peek().kind in (Kind.WORD, Kind.NUMBER):
-        return cursor.take().text
-    return cursor.string("a value")
 
 
 def _drop(cursor: Cursor) -> DropStreamTable:

@@ -9,7 +9,7 @@ from freshlake.catalog import FoldPolicy, RefreshMode
 
 @dataclass(frozen=True)
 class CreateStreamTable:
-    """CREATE STREAM TABLE; None means that the clause was not given."""
+    """CREATE STREAM TABLE; None means that the clause was not given. Keys of WITH (key = value, …) in lower case."""
 
     name: str
     query: str
@@ -22,6 +22,7 @@ class CreateStreamTable:
     or_replace: bool = False
     if_not_exists: bool = False
     dialect: str | None = None
+    options: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
