@@ -148,7 +148,12 @@ def test_a_fuse_stops_a_table_until_a_person_lets_one_refresh_pass(fl: Freshlake
     assert (str(record(fl, "fused").status), record(fl, "fused").fuse_state) == ("ERROR", "blown")
     assert (fl.history("fused")[0].error_code, str(fl.history("fused")[0].status)) == ("fuse-blown", "FAILED")
     assert "fuse-blown" in {f.code for f in fl.health()}
-    skipped = {r.table: r.reason for r in fl.refresh_all() if str(r.action) == "SKIPPED"}
+    results = fl.refresh_all()
+    assert {(r.table, r.error["code"]) for r in results if r.error} >= {
+        ("default.fused", "fuse-blown"),
+        ("default.above", "fuse-blown"),
+    }
+    skipped = {r.table: r.reason for r in results if str(r.action) == "SKIPPED"}
     assert skipped["default.fused"] == "fuse-blown"
     assert skipped["default.above"] == "upstream-failed"
     assert fl.explain_choice("fused").error == "fuse-blown"

@@ -15,7 +15,7 @@ import freshlake
 from freshlake.alerts import Alert, Event
 from freshlake.catalog.enums import Action, AuditOutcome, RefreshMode
 from freshlake.cli import main
-from freshlake.errors import NotFound, UnsupportedLimit
+from freshlake.errors import DataError, FreshlakeError, NotFound, UnsupportedLimit
 from freshlake.refresh.result import FoldResult, RefreshResult, Verification
 from freshlake.service.audits import AuditRecord
 from freshlake.service.choices import Choice, PastChoice
@@ -116,6 +116,31 @@ def test_json_has_every_field(lake: Double, capsys: pytest.CaptureFixture[str]) 
     assert [record["table"] for record in records] == ["revenue", "top"]
     assert records[0]["frontier"] == {"sources": {}}
     assert records[0]["action"] == "DIFFERENTIAL"
+
+
+def skipped(name: str, reason: str, error: FreshlakeError | None = None) -> RefreshResult:
+    told = error.to_dict() if error else None
+    return RefreshResult(name, Action.SKIPPED, reason, 0, 0, 0.0, {}, 3, error=told)
+
+
+def test_refresh_all_ends_with_1_when_a_table_failed(lake: Double, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = DataError("division by zero", hint="use try_divide")
+    failed = [skipped("revenue", "data-error", wrong), skipped("top", "upstream-failed", wrong), refreshed("other")]
+    lake.answers["refresh_all"] = failed
+    assert run("refresh", "--all") == 1
+    shown = capsys.readouterr()
+    assert [shown.out.count(word) for word in ("upstream-failed", "DIFFERENTIAL")] == [1, 1]
+    assert [shown.err.count(word) for word in ("data-error division by zero", "use try_divide")] == [1, 1]
+    assert run("refresh", "--all", "--json") == 1
+    shown = capsys.readouterr()
+    codes = [(record["error"] or {}).get("code") for record in json.loads(shown.out)]
+    assert (codes, shown.err) == (["data-error", "data-error", None], "")
+
+
+@pytest.mark.parametrize("reason", ["suspended", "quarantined", "refresh-in-progress"])
+def test_refresh_all_ends_with_0_when_nothing_failed(lake: Double, reason: str) -> None:
+    lake.answers["refresh_all"] = [refreshed("revenue"), skipped("top", reason)]
+    assert run("refresh", "--all") == 0
 
 
 @pytest.mark.parametrize(

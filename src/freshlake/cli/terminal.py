@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -78,17 +78,21 @@ class Terminal:
 
     def error(self, error: FreshlakeError) -> None:
         """Code, message, detail and hint."""
+        told = error.to_dict()
         if self.as_json:
-            self.err.print(json.dumps({"error": error.to_dict()}, ensure_ascii=False), markup=False)
-            return
-        self.err.print(f"[bold red]{error.code}[/] {escape(error.message)}")
-        if error.position:
-            line, column = error.position
-            self.err.print(f"  [dim]at[/]     line {line}, column {column} of the query")
-        if error.detail:
-            self.err.print(f"  [dim]detail[/] {escape(error.detail)}")
-        if error.hint:
-            self.err.print(f"  [cyan]hint[/]   {escape(error.hint)}")
+            self.err.print(json.dumps({"error": told}, ensure_ascii=False), markup=False)
+        else:
+            self.failure(told)
+
+    def failure(self, told: Mapping[str, Any]) -> None:
+        """An error as plain data, for a person."""
+        self.err.print(f"[bold red]{told['code']}[/] {escape(told['message'])}")
+        if at := told.get("position"):
+            self.err.print(f"  [dim]at[/]     line {at['line']}, column {at['column']} of the query")
+        if told["detail"]:
+            self.err.print(f"  [dim]detail[/] {escape(told['detail'])}")
+        if told["hint"]:
+            self.err.print(f"  [cyan]hint[/]   {escape(told['hint'])}")
 
 
 def _column(name: str, values: Sequence[Any]) -> Column | None:

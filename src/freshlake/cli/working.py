@@ -18,6 +18,9 @@ from freshlake.cli.script import statements
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from freshlake.refresh.result import RefreshResult
+
+FAILED = 1
 REFRESHED = (
     *("table", "action", "rows_inserted", "rows_deleted", "spark_jobs", "duration_ms", "version"),
     *("reason", "detail"),
@@ -67,7 +70,7 @@ def changes(
 
 
 def refresh(context: typer.Context, names: Names = None, everything: All = False, mode: ModeOption = None) -> None:
-    """Bring stream tables up to date with their sources."""
+    """Bring stream tables up to date with their sources; exit code 1 when one failed."""
     run = invocation(context)
     require_choice(names, everything)
     if everything and mode is not None:
@@ -79,6 +82,16 @@ def refresh(context: typer.Context, names: Names = None, everything: All = False
         else:
             done = one_by_one(run, names or [], "refreshing", lambda name: fl.refresh(name, mode=mode), REFRESHED)
     run.terminal.records(done, REFRESHED, "no stream tables to refresh")
+    _end(run, [result for result in done if result.error])
+
+
+def _end(run: Invocation, failed: list[RefreshResult]) -> None:
+    """A table that waits for one that failed has failed with it; the error is told once."""
+    for result in failed if not run.terminal.as_json else ():
+        if result.error and result.error["code"] == result.reason:
+            run.terminal.failure(result.error)
+    if failed:
+        raise typer.Exit(FAILED)
 
 
 def fold(context: typer.Context, names: Names = None, everything: All = False) -> None:

@@ -28,6 +28,8 @@ class RefreshResult:
     """Pairs of a deleted and an inserted row with one key, counted there too; None where they are not counted."""
     timings: Mapping[str, float] = field(default_factory=dict)
     """Milliseconds per phase."""
+    error: Mapping[str, Any] | None = None
+    """The error of its refresh, or of the table that it waits for; None where nothing failed."""
 
 
 @dataclass(frozen=True)

@@ -210,7 +210,7 @@ class Rounds:
             with leased(self.engine, [table.id for table in tables]) as leases:
                 return self._together(tables, moment, modes, replace(terms, leases=leases))
         except FreshlakeError as error:
-            return _none_published(tables, moment, error, [_not_done(t, error.code, error.message) for t in tables])
+            return _none_published(tables, moment, error, [_failed(t, error) for t in tables])
 
     def _together(
         self, tables: Sequence[StreamTable], moment: Round, modes: Mapping[int, RefreshMode | None], terms: Terms
@@ -257,7 +257,7 @@ class Rounds:
                 result = self.announcer.refresh(current, pins, modes.get(table.id), terms)
             except FreshlakeError as error:
                 outcome.failed[name] = moment.failed[name] = error
-                outcome.results.append(_not_done(table, error.code, error.message))
+                outcome.results.append(_failed(table, error))
                 continue
             outcome.results.append(result)
             # also a refresh with nothing to do may have found what a dead one had committed
@@ -280,9 +280,10 @@ class Rounds:
     ) -> RefreshResult:
         """What is only in other hands goes on there, and its readers with it: no refresh is missing in the history."""
         detail = ", ".join(blockers)
-        if all(isinstance(failed[name], ELSEWHERE) for name in blockers):
+        error = next((failed[name] for name in blockers if not isinstance(failed[name], ELSEWHERE)), None)
+        if error is None:
             return _not_done(table, RefreshInProgress.code, detail)
-        return self.skipped(table, "upstream-failed", detail)
+        return replace(self.skipped(table, "upstream-failed", detail), error=error.to_dict())
 
     def _blockers(self, table: StreamTable, failed: Mapping[str, FreshlakeError]) -> list[str]:
         if not failed:
@@ -336,7 +337,17 @@ def _none_published(
 ) -> Outcome:
     failed = dict.fromkeys((str(table.full_name) for table in tables), error)
     moment.failed.update(failed)
-    return Outcome(results, failed, published=False)
+    told = _told(error)
+    return Outcome([replace(result, error=result.error or told) for result in results], failed, published=False)
+
+
+def _failed(table: StreamTable, error: FreshlakeError) -> RefreshResult:
+    return replace(_not_done(table, error.code, error.message), error=_told(error))
+
+
+def _told(error: FreshlakeError) -> dict[str, object] | None:
+    """Nothing has failed where a table is only in other hands."""
+    return None if isinstance(error, ELSEWHERE) else error.to_dict()
 
 
 def _not_done(table: StreamTable, reason: str, detail: str | None) -> RefreshResult:
