@@ -39,6 +39,7 @@ from freshlake.service.group_calls import GroupCalls
 from freshlake.service.health import Health
 from freshlake.service.immediate import Immediate
 from freshlake.service.landing import Landing
+from freshlake.service.log_level import apply_log_level
 from freshlake.service.looking_calls import LookingCalls
 from freshlake.service.names import Names
 from freshlake.service.on_demand import OnDemand
@@ -89,6 +90,7 @@ def connect(
         opened.close()
         raise
     KEPT.resize(chosen.driver_cache_bytes)
+    apply_log_level(chosen)
     engine = Engine(opened, layout, own, chosen, clock or SystemClock())
     return Freshlake(engine, embedded=spark is None, settings=given)
 
@@ -334,6 +336,7 @@ class Freshlake(LookingCalls, GroupCalls, SourceCalls, AlertCalls):
         settings = self._engine.settings = Settings.load(self.path, self._given)
         self._alerts.configure(addresses(settings.alert_webhooks), settings.alert_retention_days)
         KEPT.resize(settings.driver_cache_bytes)
+        apply_log_level(settings)
         self._scheduler.wake()
 
     def worker_pool_status(self) -> list[WorkerPool]:

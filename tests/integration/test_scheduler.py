@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -176,8 +177,10 @@ def test_suspended_and_frozen_tables_rest(fl: freshlake.Freshlake, clock: Manual
 
 
 def test_scheduling_can_be_switched_off(fl: freshlake.Freshlake, clock: ManualClock) -> None:
-    (fl.path / "freshlake.toml").write_text("enabled = false\n", encoding="utf-8")
+    level = logging.getLogger("freshlake").level
+    (fl.path / "freshlake.toml").write_text('enabled = false\nlog_level = "error"\n', encoding="utf-8")
     fl.reload_settings()
+    assert (level, logging.getLogger("freshlake").level) == (logging.INFO, logging.ERROR)
     clock.advance(3_700)
     assert ticked(fl).units == ()
     (fl.path / "freshlake.toml").unlink()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from freshlake.cli.invocation import Invocation, invocation
+from freshlake.cli.logs import logged
 from freshlake.errors import FreshlakeError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing of refreshes t
 def run(context: typer.Context, seconds: Seconds = None, quiet: Quiet = False) -> None:
     """Refresh stream tables on their schedules: SIGTERM and Ctrl-C finish what runs, SIGHUP reloads settings."""
     run = invocation(context)
-    with run.open() as fl:
+    with logged(), run.open() as fl:
         asked = _listen()
         fl.on_refresh(lambda result: _say(run, result, quiet))
         fl.start_scheduler()
