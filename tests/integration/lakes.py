@@ -47,7 +47,16 @@ def bag(values: Any) -> Counter[Any]:
 
 def picture(fl: Freshlake) -> dict[str, Any]:
     """Everything a user or another process can see of a lake, except its history and the clock."""
-    moving = {"staleness_seconds", "last_refresh", "last_action", "last_reason", "data_timestamp", "consecutive_errors"}
+    moving = {
+        "next_due",
+        "is_stale",
+        "staleness_seconds",
+        "last_refresh",
+        "last_action",
+        "last_reason",
+        "data_timestamp",
+        "consecutive_errors",
+    }
     streams = fl.path / "_freshlake" / "streams"
     return {
         "status": [{k: v for k, v in asdict(s).items() if k not in moving} for s in fl.status()],

@@ -188,6 +188,31 @@ def test_scheduling_can_be_switched_off(fl: freshlake.Freshlake, clock: ManualCl
     assert refreshed(fl, ticked(fl)) == {"big", "total", "rare"}
 
 
+def test_the_status_says_when_a_table_is_due_and_how_its_schedule_came_about(
+    fl: freshlake.Freshlake, clock: ManualClock
+) -> None:
+    (fl.path / "freshlake.toml").write_text("enabled = false\n", encoding="utf-8")
+    fl.reload_settings()
+    assert {s.next_due for s in fl.status()} == {None}
+    (fl.path / "freshlake.toml").unlink()
+    fl.reload_settings()
+    status = {s.name: s for s in fl.status()}
+    assert {n: s.next_due for n, s in status.items()} == {
+        "big": clock.now() + timedelta(seconds=10),
+        "total": clock.now() + timedelta(seconds=10),
+        "rare": clock.now() + timedelta(hours=1),
+    }
+    assert [(s.level, s.schedule_note, s.is_stale) for s in status.values() if s.name == "total"] == [(1, None, False)]
+    fl.alter_stream_table("rare", schedule="calculated")
+    clock.advance(21)
+    (shown,) = fl.sql("SHOW STREAM TABLES").where("name = 'rare'").collect()
+    assert (shown["schedule_note"], shown["is_stale"]) == ("calculated, and no stream table reads it", True)
+    assert {s.name: s.is_stale for s in fl.status()} == {"big": True, "total": True, "rare": True}
+    fl.alter_stream_table("rare", schedule="1h")
+    clock.advance(3_600)
+    ticked(fl)
+
+
 def test_the_history_is_pruned_once_an_hour_and_as_long_as_more_is_left(
     fl: freshlake.Freshlake, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,9 +23,9 @@ RECORDS = [
 FIELDS = ("table", "last_action", "rows", "columns_used", "error")
 
 
-def shown(width: int) -> list[str]:
+def shown(width: int, *spare: str) -> list[str]:
     screen = io.StringIO()
-    Terminal(out=Console(file=screen, width=width)).records(RECORDS, FIELDS, "")
+    Terminal(out=Console(file=screen, width=width)).records(RECORDS, FIELDS, "", spare)
     return [line.rstrip() for line in screen.getvalue().splitlines()]
 
 
@@ -40,6 +40,14 @@ def test_names_are_short_lists_are_words_and_empty_columns_are_left_out() -> Non
 
 def test_headings_take_several_lines_before_a_word_is_broken() -> None:
     assert shown(42)[:2] == ["             last                 columns", "table        action         rows  used"]
+
+
+def test_spare_columns_are_left_out_one_by_one_where_there_is_no_room() -> None:
+    spare = ("rows", "columns_used")
+    assert shown(80, *spare) == shown(80)
+    assert shown(33, *spare)[0] == "table        last action    rows"
+    assert shown(28, *spare)[0] == "table        last action"
+    assert shown(20, *spare) == shown(20)
 
 
 def test_what_is_too_wide_becomes_a_list() -> None:

@@ -473,6 +473,18 @@ def test_next_due(reads: str, tables: list[Watched], expected: datetime | None) 
     assert run(reads, *tables).next_due == expected
 
 
+def test_each_table_has_its_moment() -> None:
+    found = run(
+        DIAMOND + " e:o f:o",
+        fresh("a"),
+        due("b", policy=SLOWEST),
+        fresh("d", policy=SLOWEST),
+        due("e"),
+        resting("f"),
+    ).moments
+    assert found == {"a": later(50), "b": later(50), "d": later(50), "e": ago(10)}
+
+
 def test_a_table_that_took_longer_than_its_interval_starts_again_when_it_ends() -> None:
     ended = table("a", age=90, typical_seconds=90)
     assert units(run("a:o", ended)) == "a"

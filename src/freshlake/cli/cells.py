@@ -33,6 +33,9 @@ _HEADINGS = {
     "rows_updated": "rows ±",
     "refresh_mode": "mode",
     "staleness_seconds": "stale",
+    "is_stale": "too old",
+    "effective_schedule": "effective",
+    "schedule_note": "note",
 }
 # Fields that hold the name of a table.
 _NAMES = ("table", "source")

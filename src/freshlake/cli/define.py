@@ -10,7 +10,7 @@ import typer
 from freshlake.catalog.enums import FoldPolicy, RefreshMode
 from freshlake.cli.arguments import DialectOption, Function, Name, QueryFile, QueryText, one_query, required_query
 from freshlake.cli.invocation import Invocation, invocation
-from freshlake.cli.looking import STATUS
+from freshlake.cli.looking import SPARE, STATUS
 from freshlake.schedule.state import Consistency, Policy
 from freshlake.schedule.tiers import Declared
 
@@ -203,4 +203,4 @@ def _given(**options: Any) -> dict[str, Any]:
 def _show(run: Invocation, fl: Freshlake, name: str) -> None:
     wanted = name.split(".")[-1].lower()
     found = [table for table in fl.status() if str(table.name).split(".")[-1].lower() == wanted]
-    run.terminal.records(found, STATUS, "")
+    run.terminal.records(found, STATUS, "", SPARE)

@@ -16,12 +16,20 @@ STATUS = (
     "status",
     "refresh_mode",
     "schedule",
+    "effective_schedule",
+    "schedule_note",
+    "tier",
+    "level",
     "rows",
     "version",
     "staleness_seconds",
+    "is_stale",
+    "next_due",
     "last_action",
     "last_reason",
 )
+# Not shown where the terminal has no room for all columns; the last one goes first.
+SPARE = ("next_due", "is_stale", "effective_schedule", "tier", "level", "schedule_note")
 HEALTH = ("severity", "code", "name", "message", "hint")
 DOCTOR = ("check", "verdict", "detail", "hint")
 HISTORY = (
@@ -53,7 +61,7 @@ def status(context: typer.Context) -> None:
     """List the stream tables and how fresh they are."""
     run = invocation(context)
     with run.open() as fl:
-        run.terminal.records(fl.status(), STATUS, "no stream tables yet; make one with `freshlake create`")
+        run.terminal.records(fl.status(), STATUS, "no stream tables yet; make one with `freshlake create`", SPARE)
 
 
 def health(context: typer.Context) -> None:

@@ -21,16 +21,25 @@ class Column:
     numeric: bool = False
 
 
+def fits(columns: Sequence[Column], console: Console) -> bool:
+    """Whether the console has room for a table of these."""
+    return bool(columns) and _measured(_table(columns, "\n"), console).minimum <= console.width
+
+
 def draw(columns: Sequence[Column], console: Console) -> None:
     """As wide as it likes, with headings of several lines, or as a list: the first that the console has room for."""
     widths = (_table(columns, "\n"), _table(columns, " "))
-    narrow, wide = (Measurement.get(console, console.options.update(max_width=10**6), table) for table in widths)
+    narrow, wide = (_measured(table, console) for table in widths)
     if wide.maximum <= console.width:
         console.print(widths[1])
     elif narrow.minimum <= console.width:
         console.print(widths[0])
     else:
         _print_list(columns, console)
+
+
+def _measured(table: Table, console: Console) -> Measurement:
+    return Measurement.get(console, console.options.update(max_width=10**6), table)
 
 
 def _table(columns: Sequence[Column], between_words: str) -> Table:

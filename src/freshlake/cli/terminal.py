@@ -14,7 +14,7 @@ from rich.text import Text
 
 from freshlake.cli import cells
 from freshlake.cli.plain import fields, plain
-from freshlake.cli.table import Column, draw
+from freshlake.cli.table import Column, draw, fits
 from freshlake.errors import FreshlakeError
 
 # Width of a table that goes into a pipe: nothing is cut there, a reader's tool may do that.
@@ -34,15 +34,20 @@ class Terminal:
     out: Console = field(default_factory=_stdout)
     err: Console = field(default_factory=lambda: Console(stderr=True, highlight=False, soft_wrap=True))
 
-    def records(self, records: Sequence[Any], names: Sequence[str], empty: str) -> None:
-        """One row per record, with those of the named fields that any record has. JSON has every field."""
+    def records(self, records: Sequence[Any], names: Sequence[str], empty: str, spare: Sequence[str] = ()) -> None:
+        """One row per record, with those of the named fields that any record has. JSON has every field.
+
+        Fields in `spare` are left out where there is no room for all, the last one first.
+        """
         if self.as_json:
             self.data([plain(record) for record in records])
         elif not records:
             self.note(empty)
         else:
             rows = [fields(record) for record in records]
-            draw([column for name in names if (column := _column(name, [row.get(name) for row in rows]))], self.out)
+            columns = {name: _column(name, [row.get(name) for row in rows]) for name in names}
+            found = {name: column for name, column in columns.items() if column}
+            draw(_with_room(found, spare, self.out), self.out)
 
     def rows(self, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """The rows of a query; JSON is a list of objects."""
@@ -93,6 +98,16 @@ class Terminal:
             self.err.print(f"  [dim]detail[/] {escape(told['detail'])}")
         if told["hint"]:
             self.err.print(f"  [cyan]hint[/]   {escape(told['hint'])}")
+
+
+def _with_room(columns: Mapping[str, Column], spare: Sequence[str], console: Console) -> list[Column]:
+    """Without spare ones as far as that makes a table; a list has room for all."""
+    for count in range(len(spare) + 1):
+        left_out = spare[len(spare) - count :]
+        chosen = [column for name, column in columns.items() if name not in left_out]
+        if fits(chosen, console):
+            return chosen
+    return list(columns.values())
 
 
 def _column(name: str, values: Sequence[Any]) -> Column | None:

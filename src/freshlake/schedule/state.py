@@ -132,3 +132,5 @@ class Tick:
     """Refreshes take longer than the time between two of them."""
     next_due: datetime | None = None
     """Nothing becomes due before this moment unless something changes."""
+    moments: Mapping[str, datetime] = field(default_factory=dict)
+    """When each table is due, which may have passed; without those that only an event makes due."""

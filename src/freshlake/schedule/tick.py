@@ -38,13 +38,15 @@ def tick(graph: Graph, state: State, now: datetime) -> Tick:
     patient = tuple(group for group in groups.all if _is_patient(group, tables))
     waiting = tuple(group for group in patient if _waits(group, tables, moments, now))
     due = _due(moments, waiting, now)
+    awaited = _awaited(tables, moments, waiting, now)
     skipped, selected = _decide(graph, groups, tables, due, now)
     return Tick(
         units=_units(graph, groups, tables, selected),
         skipped=tuple(s for s in skipped if not _is_under_way(s, tables, schedules[s.table], now)),
         stale=stale(tables, schedules, patient, now),
         falling_behind=falling_behind(tables, schedules, now),
-        next_due=_next(tables, moments, waiting, now),
+        next_due=_next(tables, awaited, now),
+        moments=awaited,
     )
 
 
@@ -150,13 +152,18 @@ def _priority(table: Watched) -> int:
     return 1 if table.is_immediate else _PRIORITIES[table.tier]
 
 
-def _next(
+def _awaited(
     tables: Mapping[str, Watched], moments: Mapping[str, datetime], waiting: Iterable[Group], now: datetime
-) -> datetime | None:
+) -> dict[str, datetime]:
+    """A patient group is due with its last member."""
     at = dict(moments)
     for group in waiting:
         own = [name for name in group.tables if name in moments and not _is_held(tables[name], now)]
         at.update(dict.fromkeys(own, max(moments[name] for name in own)))
+    return at
+
+
+def _next(tables: Mapping[str, Watched], moments: Mapping[str, datetime], now: datetime) -> datetime | None:
     # who cannot do without a table that failed can go on when that is tried again
     retries = (t.retry_at for t in tables.values() if t.retry_at is not None and t.is_active and not t.is_blown)
-    return min((moment for moment in (*at.values(), *retries) if moment > now), default=None)
+    return min((moment for moment in (*moments.values(), *retries) if moment > now), default=None)

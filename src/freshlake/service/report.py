@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -16,14 +16,11 @@ from freshlake.dialect import Dialect
 from freshlake.errors import FreshlakeError
 from freshlake.refresh.commit import output_schema
 from freshlake.refresh.definition import Builder
-from freshlake.refresh.edges import graph
 from freshlake.refresh.worker import pinned_settings
-from freshlake.schedule.effective import Effective, effective_schedules
-from freshlake.schedule.state import Watched
 from freshlake.service.capturing import capturing
 from freshlake.service.definitions import define_in
+from freshlake.service.planned import plan_of
 from freshlake.service.tables import Tables
-from freshlake.service.watched import limits, watched
 
 
 @dataclass(frozen=True)
@@ -33,9 +30,12 @@ class StreamTableStatus:
     refresh_mode: RefreshMode
     schedule: str
     effective_schedule: str
+    schedule_note: str | None
+    next_due: datetime | None
     tier: str
     level: int
     staleness_seconds: float | None
+    is_stale: bool
     last_refresh: datetime | None
     last_action: str | None
     last_reason: str | None
@@ -127,10 +127,11 @@ class Report:
     def status(self) -> list[StreamTableStatus]:
         catalog = self.tables.engine.catalog
         now = self.tables.engine.clock.now()
-        levels, seen, effective = self._scheduled(now)
+        plan = plan_of(self.tables.engine, now)
         found = []
         # one that was made or dropped in between is not listed yet, or no more
-        for t in (t for t in catalog.stream_tables() if str(t.full_name) in effective):
+        for t in (t for t in catalog.stream_tables() if str(t.full_name) in plan.schedules):
+            name = str(t.full_name)
             last = next(iter(catalog.history(t.id, 1)), None)
             found.append(
                 StreamTableStatus(
@@ -138,10 +139,13 @@ class Report:
                     status=t.shown_status,
                     refresh_mode=t.refresh_mode,
                     schedule=t.schedule or "calculated",
-                    effective_schedule=str(effective[str(t.full_name)]),
-                    tier=str(seen[str(t.full_name)].tier),
-                    level=levels[str(t.full_name)],
+                    effective_schedule=str(plan.schedules[name]),
+                    schedule_note=plan.schedules[name].note,
+                    next_due=plan.due.get(name),
+                    tier=str(plan.seen[name].tier),
+                    level=plan.levels[name],
                     staleness_seconds=(now - t.data_timestamp).total_seconds() if t.data_timestamp else None,
+                    is_stale=name in plan.stale,
                     last_refresh=t.last_refresh_at,
                     last_action=str(last.action) if last and last.action else None,
                     last_reason=last.fallback_reason if last else None,
@@ -157,13 +161,6 @@ class Report:
                 )
             )
         return found
-
-    def _scheduled(self, now: datetime) -> tuple[Mapping[str, int], dict[str, Watched], dict[str, Effective]]:
-        """By name: the level in the graph, what a scheduler sees, and the schedule that it follows."""
-        engine = self.tables.engine
-        known = graph(engine.catalog)
-        seen = {row.full_name: watched(row, now) for row in engine.catalog.look()}
-        return known.levels, seen, effective_schedules(known, seen, limits(engine.settings))
 
     def history(self, table: StreamTable | None, limit: int) -> list[RefreshRecord]:
         catalog = self.tables.engine.catalog
