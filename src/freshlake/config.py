@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field, PrivateAttr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
@@ -16,7 +18,12 @@ from freshlake.errors import InvalidSetting
 
 SETTINGS_FILE = "freshlake.toml"
 ENVIRONMENT_PREFIX = "FRESHLAKE_"
+OTHER_VARIABLES = ("FRESHLAKE_LAKE", "FRESHLAKE_CACHE", "FRESHLAKE_DRIVER_MEMORY")
+"""Variables of that prefix that are no settings."""
+DEFAULT = "default"
 
+_log = logging.getLogger("freshlake")
+_warned: set[str] = set()
 _MIB = 1024 * 1024
 
 
@@ -44,6 +51,7 @@ class Settings(BaseSettings):
     """What an operator may change; every value has a range and a reason."""
 
     model_config = SettingsConfigDict(env_prefix=ENVIRONMENT_PREFIX, frozen=True, extra="forbid")
+    _origins: dict[str, str] = PrivateAttr(default_factory=dict)
 
     enabled: Annotated[
         bool, Field(description="Whether schedulers refresh on schedule; refreshes by hand are not affected.")
@@ -223,10 +231,17 @@ class Settings(BaseSettings):
         ):
             values.update(part)
             origins.update(dict.fromkeys(part, origin))
+        _warn_of_variables()
         try:
-            return cls(**values)
+            found = cls(**values)
         except ValidationError as error:
             raise _invalid(error, values, origins) from None
+        found._origins.update(origins)
+        return found
+
+    def origin(self, name: str) -> str:
+        """Where the value of a setting comes from."""
+        return self._origins.get(name, DEFAULT)
 
 
 def allowed(name: str) -> str:
@@ -237,6 +252,15 @@ def allowed(name: str) -> str:
 def shown_default(name: str) -> str:
     """The default of a setting; an empty text with quotes, since one would not see it."""
     return str(Settings.model_fields[name].default) or '""'
+
+
+def _warn_of_variables() -> None:
+    """A variable whose name is mistaken would have no effect without a word; said once."""
+    settings = {ENVIRONMENT_PREFIX + name.upper() for name in Settings.model_fields}
+    named = {name for name in os.environ if name.upper().startswith(ENVIRONMENT_PREFIX)}
+    for name in sorted(n for n in named - _warned if n.upper() not in settings | set(OTHER_VARIABLES)):
+        _warned.add(name)
+        _log.warning("the environment variable %s is no setting and has no effect", name)
 
 
 def _from_file(lake: Path | str | None) -> dict[str, Any]:

@@ -249,6 +249,8 @@ class Freshlake(LookingCalls, GroupCalls, SourceCalls, AlertCalls):
         """Bring a stream table, and first those it reads, to the state of their sources now."""
         requested = RefreshMode.parse(mode) if mode else None
         requested = None if requested is RefreshMode.AUTO else requested
+        if requested is RefreshMode.IMMEDIATE:
+            raise InvalidArgument("one refresh cannot be IMMEDIATE", hint="use DIFFERENTIAL or FULL, or no mode")
         with quietly():
             return self._rounds.refresh(self._stream_table(name), requested)
 

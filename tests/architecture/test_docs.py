@@ -25,6 +25,7 @@ from freshlake.service.choices import Choice, PastChoice
 from freshlake.service.deliveries import DeliveryInfo
 from freshlake.service.pool import JobStatus, WorkerPool
 from freshlake.service.report import Finding, RefreshRecord, SourceInfo, StreamTableStatus, TreeLine, Validation
+from freshlake.service.settings import SettingInfo
 from freshlake.service.sources import SourceDatabaseInfo
 from freshlake.statements import parse
 from freshlake.storage import policy
@@ -58,6 +59,7 @@ RECORDS = (
     CdcHealth,
     BufferInfo,
     SlotInfo,
+    SettingInfo,
 )
 WORDS = (
     *("stream table", "source", "change", "weight", "delta", "frontier", "base", "log", "fold", "refresh", "program"),

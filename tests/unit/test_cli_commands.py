@@ -152,6 +152,8 @@ def test_refresh_all_ends_with_0_when_nothing_failed(lake: Double, reason: str) 
         ("verify",),
         ("fold",),
         ("audit",),
+        ("drop",),
+        ("drop", "a", "--all"),
         ("repair",),
         ("create", "a"),
         ("create", "a", "SELECT 1", "--file", __file__),
@@ -354,6 +356,39 @@ def test_drop_and_resume_call_the_api(lake: Double) -> None:
     assert run("drop", "a", "b") == 0
     assert run("resume", "a") == 0
     assert lake.asked == ["drop_stream_table", "drop_stream_table", "resume", "status"]
+
+
+def test_drop_all_asks_for_all_or_for_names(lake: Double, capsys: pytest.CaptureFixture[str]) -> None:
+    lake.answers["drop_all"] = ["a", "b"]
+    assert run("drop", "--all", "--json") == 0
+    assert lake.calls == [("drop_all", (), {})]
+    assert json.loads(capsys.readouterr().out) == {"dropped": ["a", "b"]}
+
+
+def test_what_was_changed_is_shown_and_no_other_table_of_that_name(
+    lake: Double, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake.answers["status"] = [Table("copy"), Table("sales.copy"), Table("other.copy")]
+    for given, name in (("sales.COPY", "sales.copy"), ("copy", "copy"), ("spark_catalog.default.copy", "copy")):
+        assert run("resume", given, "--json") == 0
+        assert [record["name"] for record in json.loads(capsys.readouterr().out)] == [name]
+
+
+def test_config_shows_settings_without_opening_the_lake(
+    lake: Double, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "freshlake.toml").write_text('lease_seconds = 90\ncatalog = "postgresql://u:secret@h/d"\n')
+    assert run("config", "--json") == 0
+    printed = capsys.readouterr().out
+    found = {record["name"]: (record["value"], record["origin"]) for record in json.loads(printed)}
+    assert found["lease_seconds"] == (90, "freshlake.toml")
+    assert found["catalog"] == ("postgresql://h/…", "freshlake.toml")
+    assert "secret" not in printed
+    assert run("config", "--lake", str(tmp_path / "none")) == 1
+    (tmp_path / "freshlake.toml").write_text("lease_seconds = 0\n")
+    assert run("config") == 1
+    assert "invalid-setting" in capsys.readouterr().err
+    assert lake.calls == []
 
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:

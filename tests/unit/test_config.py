@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from freshlake.config import Settings, addresses, allowed
 from freshlake.errors import InvalidSetting
+from freshlake.service.settings import setting_infos
 
 URLS = "a comma-separated list of http:// and https:// URLs without user name"
 
@@ -133,6 +134,50 @@ def test_the_error_says_where_the_value_comes_from(tmp_path: Path, monkeypatch: 
         Settings.load(tmp_path)
     with pytest.raises(InvalidSetting, match="connect"):
         Settings.load(tmp_path, {"lease_seconds": 0})
+
+
+def test_every_value_has_its_origin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, "min_schedule_seconds = 10\nlease_seconds = 10\nfold_after_refreshes = 10\n")
+    monkeypatch.setenv("FRESHLAKE_LEASE_SECONDS", "20")
+    monkeypatch.setenv("FRESHLAKE_FOLD_AFTER_REFRESHES", "20")
+    found = {info.name: info for info in setting_infos(Settings.load(tmp_path, {"fold_after_refreshes": 30}))}
+    assert list(found) == list(Settings.model_fields)
+    origins = ("min_schedule_seconds", "lease_seconds", "fold_after_refreshes", "enabled")
+    assert [(found[name].value, found[name].origin) for name in origins] == [
+        (10, "freshlake.toml"),
+        (20, "the environment"),
+        (30, "connect(settings=…)"),
+        (True, "default"),
+    ]
+    assert (found["lease_seconds"].default, found["lease_seconds"].allowed) == (60, "a whole number from 1 to 3600")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("catalog", "sqlite", "sqlite"),
+        ("catalog", "postgresql://u:secret@h,i:1/d?password=secret", "postgresql://h,i:1/…"),
+        ("catalog", "postgres://u:se/secret@h/d", "(hidden)"),
+        ("alert_webhooks", "https://a/x?t=secret, http://b:1/secret", "https://a/…, http://b:1/…"),
+        ("alert_webhooks", "", ""),
+    ],
+)
+def test_what_may_be_a_secret_is_not_shown(name: str, value: str, shown: str) -> None:
+    infos = {info.name: info.value for info in setting_infos(Settings.load(None, {name: value}))}
+    assert infos[name] == shown
+
+
+def test_a_variable_that_is_no_setting_is_warned_about_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in ("FRESHLAKE_LEESE_SECONDS", "FRESHLAKE_LEASE_SECONDS", "FRESHLAKE_LAKE", "FRESHLAKE_CACHE"):
+        monkeypatch.setenv(name, "20")
+    with caplog.at_level("WARNING", "freshlake"):
+        Settings.load()
+        Settings.load()
+    ours = [record.getMessage() for record in caplog.records if "LEESE" in record.getMessage()]
+    assert ours == ["the environment variable FRESHLAKE_LEESE_SECONDS is no setting and has no effect"]
+    assert not [r for r in caplog.records if "FRESHLAKE_LEASE" in r.getMessage() or "FRESHLAKE_LAKE" in r.getMessage()]
 
 
 def test_an_unknown_setting_is_refused_with_the_known_ones(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from freshlake.errors import FreshlakeError, InvalidName, InvalidStatement
 from freshlake.statements import (
     AuditStreamTable,
     CreateStreamTable,
+    DropAllStreamTables,
     DropStreamTable,
     ExplainStreamTable,
     FoldStreamTable,
@@ -89,6 +90,7 @@ from freshlake.statements import (
         ("DROP STREAM TABLE IF EXISTS s.t;;", DropStreamTable("s.t", if_exists=True)),
         ("REFRESH STREAM TABLE t", RefreshStreamTable("t")),
         ("REFRESH STREAM TABLE t FULL", RefreshStreamTable("t", full=True)),
+        ("DROP ALL STREAM TABLES", DropAllStreamTables()),
         ("REFRESH ALL STREAM TABLES", RefreshAllStreamTables()),
         ("SHOW STREAM TABLES", ShowStreamTables()),
         ("SHOW STREAM TABLE HEALTH", ShowHealth()),

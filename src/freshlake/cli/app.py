@@ -64,6 +64,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
         looking.audits,
         looking.workers,
         looking.sources,
+        looking.config,
         looking.explain,
         looking.choice,
         looking.validate,

@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from freshlake.catalog.enums import FoldPolicy, RefreshMode
-from freshlake.cli.arguments import DialectOption, Function, Name, QueryFile, QueryText, one_query, required_query
-from freshlake.cli.invocation import Invocation, invocation
+from freshlake.catalog.names import TableName
+from freshlake.cli.arguments import (
+    DialectOption,
+    Function,
+    Name,
+    Names,
+    QueryFile,
+    QueryText,
+    one_query,
+    required_query,
+)
+from freshlake.cli.invocation import Invocation, invocation, require_choice
 from freshlake.cli.looking import SPARE, STATUS
 from freshlake.schedule.state import Consistency, Policy
 from freshlake.schedule.tiers import Declared
@@ -172,19 +182,25 @@ def alter(
 
 def drop(
     context: typer.Context,
-    names: Annotated[list[str], typer.Argument(help="Names of stream tables.")],
+    names: Names = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All of them, and the source databases with what was installed there.")
+    ] = False,
     cascade: Annotated[bool, typer.Option("--cascade", help="Also the stream tables that read them.")] = False,
     if_exists: Annotated[bool, typer.Option("--if-exists", help="A missing one is no error.")] = False,
 ) -> None:
     """Drop stream tables and their data."""
     run = invocation(context)
+    require_choice(names, everything)
     with run.open() as fl:
-        for name in names:
+        if everything:
+            names = fl.drop_all()
+        for name in () if everything else names or ():
             fl.drop_stream_table(name, if_exists=if_exists, cascade=cascade)
     if run.terminal.as_json:
         run.terminal.data({"dropped": names})
     else:
-        run.terminal.note(f"dropped {', '.join(names)}")
+        run.terminal.note(f"dropped {', '.join(names or ()) or 'nothing: there are no stream tables'}")
 
 
 def resume(context: typer.Context, name: Name) -> None:
@@ -201,6 +217,5 @@ def _given(**options: Any) -> dict[str, Any]:
 
 
 def _show(run: Invocation, fl: Freshlake, name: str) -> None:
-    wanted = name.split(".")[-1].lower()
-    found = [table for table in fl.status() if str(table.name).split(".")[-1].lower() == wanted]
+    found = [table for table in fl.status() if table.name == TableName.parse(name).short]
     run.terminal.records(found, STATUS, "", SPARE)

@@ -24,14 +24,19 @@ class Invocation:
     lake: Path
     terminal: Terminal
 
-    @contextmanager
-    def open(self, create: bool = False) -> Iterator[Freshlake]:
-        """The lake, closed at the end; only commands that can fill a lake make one."""
-        if not create and not self.lake.is_dir():
+    def require_lake(self) -> None:
+        """Raises LakeNotFound where there is no folder."""
+        if not self.lake.is_dir():
             raise LakeNotFound(
                 f"there is no lake at {self.lake}",
                 hint="name another with --lake or FRESHLAKE_LAKE; `freshlake sql` and `freshlake create` make one",
             )
+
+    @contextmanager
+    def open(self, create: bool = False) -> Iterator[Freshlake]:
+        """The lake, closed at the end; only commands that can fill a lake make one."""
+        if not create:
+            self.require_lake()
         # Late: --help and usage errors need no Spark.
         from freshlake import connect
 

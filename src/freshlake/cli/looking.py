@@ -9,7 +9,9 @@ import typer
 from freshlake.cli.arguments import All, DialectOption, Name, Names, QueryFile, QueryText, required_query
 from freshlake.cli.invocation import Invocation, chosen, invocation, one_by_one, require_choice
 from freshlake.cli.plain import plain
+from freshlake.config import Settings
 from freshlake.dialect import Dialect
+from freshlake.service.settings import setting_infos
 
 STATUS = (
     "name",
@@ -48,6 +50,7 @@ HISTORY = (
 ALERTS = ("at", "event", "table", "payload")
 AUDITS = ("started", "table", "outcome", "version", "missing", "unexpected", "compared_rows", "asked_by", "detail")
 SOURCES = ("stream_table", "source", "source_type", "position", "head", "pending", "problem", "columns_used")
+CONFIG = ("name", "value", "origin", "default")
 POOLS = ("daemon", "is_alive", "workers", "running", "waiting", "quota", "started", "last_tick", "version")
 JOBS = ("unit", "tables", "state", "worker", "asked", "started", "ended", "error")
 CHOICE = (*("table", "action", "by", "reason", "detail", "error", "changed_rows", "differential_ms", "full_ms"),)
@@ -142,6 +145,13 @@ def sources(
     run = invocation(context)
     with run.open() as fl:
         run.terminal.records(fl.sources(name), SOURCES, "no sources: no stream table reads anything yet")
+
+
+def config(context: typer.Context) -> None:
+    """Show the settings and where each value comes from; Spark is not started."""
+    run = invocation(context)
+    run.require_lake()
+    run.terminal.records(setting_infos(Settings.load(run.lake)), CONFIG, "")
 
 
 def explain(

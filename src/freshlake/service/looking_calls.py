@@ -9,6 +9,7 @@ from freshlake.service.doctor import Diagnosis, Doctor
 from freshlake.service.health import Health
 from freshlake.service.quiet import quietly
 from freshlake.service.report import Finding, RefreshRecord, Report, SourceInfo, StreamTableStatus, TreeLine
+from freshlake.service.settings import SettingInfo, setting_infos
 
 
 class LookingCalls(Calls):
@@ -50,6 +51,10 @@ class LookingCalls(Calls):
         """All that keeps a stream table fresh, looked at in turn: what is well, too. No Spark job is run."""
         with quietly():
             return self._doctor.examine(self._stream_table(name))
+
+    def settings(self) -> list[SettingInfo]:
+        """The settings in force, each with where it comes from."""
+        return setting_infos(self._engine.settings)
 
     def dependency_tree(self) -> list[TreeLine]:
         return self._report.tree()

@@ -41,6 +41,10 @@ class SourceCalls(Calls):
         """Forget a source database and remove what was installed in it."""
         self._sources.drop(name, if_exists=if_exists, cascade=cascade)
 
+    def drop_all(self) -> list[str]:
+        """Drop every stream table and refresh group, and forget every source database; returns the stream tables."""
+        return list(self._sources.drop_all())
+
     def list_sources(self) -> list[SourceDatabaseInfo]:
         """The source databases."""
         return self._sources.list()

@@ -88,6 +88,18 @@ class Sources:
             self.tables.drop(str(mirror.full_name), if_exists=True, cascade=True)
         self.captures.forget(word)
 
+    def drop_all(self) -> tuple[str, ...]:
+        """Drop all stream tables, readers first, then all databases, and all groups; the names of the stream tables."""
+        catalog = self.captures.engine.catalog
+        names = [t.full_name for t in catalog.stream_tables() if not t.is_mirror]
+        for name in reversed(self.tables.graph().order(map(str, names))):
+            self.tables.drop(name, if_exists=True, cascade=True)
+        for database in catalog.databases():
+            self.drop(database.name, cascade=True)
+        for group in catalog.groups():
+            catalog.remove_group(group.name)
+        return tuple(name.short for name in names)
+
     def list(self) -> list[SourceDatabaseInfo]:
         """All source databases, by name."""
         return [self._info(database) for database in self.captures.engine.catalog.databases()]

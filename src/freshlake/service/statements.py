@@ -33,6 +33,8 @@ def _run(fl: Freshlake, statement: Any) -> Iterable[Any]:
         case s.DropStreamTable(name, if_exists, cascade):
             fl.drop_stream_table(name, if_exists=if_exists, cascade=cascade)
             return []
+        case s.DropAllStreamTables():
+            return [{"name": name} for name in fl.drop_all()]
         case s.CreateSource() | s.AlterSource() | s.DropSource() | s.Deliver() | s.EndDelivery():
             return _source(fl, statement)
         case s.RefreshStreamTable(name, full):

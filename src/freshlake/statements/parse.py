@@ -14,6 +14,7 @@ from freshlake.statements.tokens import Kind
 from freshlake.statements.values import (
     AuditStreamTable,
     CreateStreamTable,
+    DropAllStreamTables,
     DropStreamTable,
     ExplainStreamTable,
     FoldStreamTable,
@@ -185,6 +186,11 @@ def _drop(cursor: Cursor) -> DropStreamTable:
     return DropStreamTable(cursor.table_name(), if_exists, cursor.accept("CASCADE"))
 
 
+def _drop_all(cursor: Cursor) -> DropAllStreamTables:
+    cursor.expect("TABLES")
+    return DropAllStreamTables()
+
+
 def _refresh(cursor: Cursor) -> RefreshStreamTable:
     return RefreshStreamTable(cursor.table_name(), cursor.accept("FULL"))
 
@@ -213,6 +219,7 @@ _STATEMENTS: tuple[tuple[tuple[str, ...], Callable[[Cursor], Statement]], ...] =
     (("CREATE", "OR", "REPLACE", "STREAM"), _create_or_replace),
     (("ALTER", "STREAM"), _alter),
     (("DROP", "STREAM"), _drop),
+    (("DROP", "ALL", "STREAM"), _drop_all),
     (("CREATE", "SOURCE"), create_source),
     (("ALTER", "SOURCE"), alter_source),
     (("DROP", "SOURCE"), drop_source),

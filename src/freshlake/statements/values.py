@@ -82,6 +82,11 @@ class DropStreamTable:
 
 
 @dataclass(frozen=True)
+class DropAllStreamTables:
+    """DROP ALL STREAM TABLES."""
+
+
+@dataclass(frozen=True)
 class RefreshStreamTable:
     """REFRESH STREAM TABLE."""
 
@@ -229,6 +234,7 @@ Statement = (
     | SuspendStreamTable
     | ResumeStreamTable
     | DropStreamTable
+    | DropAllStreamTables
     | RefreshStreamTable
     | RefreshAllStreamTables
     | ShowStreamTables
