@@ -14,19 +14,27 @@ import pytest
 import freshlake
 from freshlake.alerts import Alert, Event
 from freshlake.catalog.enums import Action, AuditOutcome, RefreshMode
+from freshlake.catalog.names import TableName
+from freshlake.catalog.records import RefreshGroup
 from freshlake.cli import main
 from freshlake.errors import DataError, FreshlakeError, NotFound, UnsupportedLimit
 from freshlake.refresh.result import FoldResult, RefreshResult, Verification
 from freshlake.service.audits import AuditRecord
 from freshlake.service.choices import Choice, PastChoice
 from freshlake.service.doctor import Diagnosis, Verdict
-from freshlake.service.report import Finding, Severity
+from freshlake.service.report import Finding, Severity, TreeLine
 
 
 @dataclass(frozen=True)
 class Table:
     name: str
     status: str = "ACTIVE"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    name: str
+    is_populated: bool
 
 
 @dataclass(frozen=True)
@@ -389,6 +397,75 @@ def test_config_shows_settings_without_opening_the_lake(
     assert run("config") == 1
     assert "invalid-setting" in capsys.readouterr().err
     assert lake.calls == []
+
+
+def test_a_group_is_made_shown_and_dropped(lake: Double, capsys: pytest.CaptureFixture[str]) -> None:
+    group = RefreshGroup("g", (TableName("default", "a"), TableName("s", "b")), AT)
+    lake.answers |= {"create_refresh_group": group, "refresh_groups": [group]}
+    assert run("group", "create", "g", "a", "s.b") == 0
+    assert "a, s.b" in capsys.readouterr().out
+    assert run("group", "list", "--json") == 0
+    assert json.loads(capsys.readouterr().out)[0]["members"] == ["a", "s.b"]
+    assert run("group", "drop", "g", "--if-exists") == 0
+    assert lake.calls == [
+        ("create_refresh_group", ("g", ["a", "s.b"]), {}),
+        ("refresh_groups", (), {}),
+        ("drop_refresh_group", ("g",), {"if_exists": True}),
+    ]
+    assert run("group", "create", "g") == 2
+
+
+def test_vacuum_leaves_out_what_was_never_loaded(lake: Double, capsys: pytest.CaptureFixture[str]) -> None:
+    lake.answers |= {"vacuum": 3, "status": [Loaded("a", True), Loaded("b", False)]}
+    assert run("vacuum", "--all", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == [{"table": "a", "deleted_files": 3}]
+    assert run("vacuum", "b") == 0
+    assert [call for call in lake.calls if call[0] == "vacuum"] == [("vacuum", ("a",), {}), ("vacuum", ("b",), {})]
+
+
+def test_wait_passes_on_version_and_time(lake: Double, capsys: pytest.CaptureFixture[str]) -> None:
+    lake.answers["wait_for"] = 12
+    assert run("wait", "revenue", "orders", "--version", "11", "--timeout", "5") == 0
+    assert lake.calls == [("wait_for", ("revenue", "orders", 11), {"timeout": 5.0})]
+    assert "12" in capsys.readouterr().out
+
+
+def test_a_snapshot_is_shown_table_by_table(lake: Double, capsys: pytest.CaptureFixture[str]) -> None:
+    class Frame:
+        columns = ("n",)
+
+        def take(self, count: int) -> list[tuple[int]]:
+            return [(count,)]
+
+    lake.answers["snapshot"] = lambda *names: dict.fromkeys(names, Frame())
+    assert run("snapshot", "a", "b", "--limit", "4", "--json") == 0
+    assert lake.calls == [("snapshot", ("a", "b"), {})]
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [[{"n": 5}], [{"n": 5}]]
+
+
+def test_the_tree_is_drawn(lake: Double, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ["top", "└─ [bold] [src]"]
+    lake.answers["dependency_tree"] = [TreeLine(line, "n", "stream_table", 0, None, None) for line in lines]
+    assert run("tree") == 0
+    assert capsys.readouterr().out.splitlines() == lines
+    assert run("tree", "--json") == 0
+    assert [each["tree_line"] for each in json.loads(capsys.readouterr().out)] == lines
+
+
+@pytest.mark.parametrize(
+    ("word", "call"),
+    [
+        ("status", "cdc_status"),
+        ("health", "check_cdc_health"),
+        ("slots", "slot_health"),
+        ("buffers", "change_buffer_sizes"),
+    ],
+)
+def test_capture_is_shown(lake: Double, capsys: pytest.CaptureFixture[str], word: str, call: str) -> None:
+    lake.answers[call] = [{"source": "shop"}]
+    assert run("cdc", word) == 0
+    assert lake.asked == [call]
+    assert "shop" in capsys.readouterr().out
 
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:

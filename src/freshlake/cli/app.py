@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from freshlake.cli import daemon, define, delivery, looking, source, working
+from freshlake.cli import cdc, daemon, define, delivery, group, looking, source, working
 from freshlake.cli.arguments import hoist
 from freshlake.cli.demonstrate import demo
 from freshlake.cli.failure import as_freshlake_error, silence_alerts, silence_spark
@@ -54,7 +54,18 @@ def options(
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     "Start": (demo,),
     "Define": (define.create, define.alter, define.drop, define.resume),
-    "Run": (daemon.run, working.sql, working.refresh, working.fold, working.changes, working.audit, working.repair),
+    "Run": (
+        daemon.run,
+        working.sql,
+        working.refresh,
+        working.fold,
+        working.vacuum,
+        working.changes,
+        working.snapshot,
+        working.wait,
+        working.audit,
+        working.repair,
+    ),
     "Look": (
         looking.status,
         looking.health,
@@ -64,6 +75,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
         looking.audits,
         looking.workers,
         looking.sources,
+        looking.tree,
         looking.config,
         looking.explain,
         looking.choice,
@@ -76,6 +88,8 @@ for panel, commands in _COMMANDS.items():
         app.command(rich_help_panel=panel)(command)
 app.add_typer(source.app, rich_help_panel="Define")
 app.add_typer(delivery.app, rich_help_panel="Define")
+app.add_typer(group.app, rich_help_panel="Define")
+app.add_typer(cdc.app, rich_help_panel="Look")
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:

@@ -147,6 +147,19 @@ def sources(
         run.terminal.records(fl.sources(name), SOURCES, "no sources: no stream table reads anything yet")
 
 
+def tree(context: typer.Context) -> None:
+    """Draw the stream tables with what they read below them."""
+    run = invocation(context)
+    with run.open() as fl:
+        lines = fl.dependency_tree()
+    if run.terminal.as_json:
+        run.terminal.data(plain(lines))
+    elif not lines:
+        run.terminal.note("no stream tables yet; make one with `freshlake create`")
+    for line in () if run.terminal.as_json else lines:
+        run.terminal.text(line.tree_line)
+
+
 def config(context: typer.Context) -> None:
     """Show the settings and where each value comes from; Spark is not started."""
     run = invocation(context)

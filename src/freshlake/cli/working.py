@@ -1,4 +1,4 @@
-"""`sql`, `refresh`, `fold`, `changes`, `audit`, `repair`: work on the data."""
+"""`sql`, `refresh`, `fold`, `vacuum`, `changes`, `snapshot`, `wait`, `audit`, `repair`: work on the data."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ REFRESHED = (
     *("table", "action", "rows_inserted", "rows_deleted", "spark_jobs", "duration_ms", "version"),
     *("reason", "detail"),
 )
+VACUUMED = ("table", "deleted_files")
+WAITED = ("table", "source", "version")
 FOLDED = ("table", "folded_versions", "rows", "duration_ms")
 Limit = Annotated[int, typer.Option(min=1, help="Show at most this many rows.")]
 
@@ -101,6 +103,46 @@ def fold(context: typer.Context, names: Names = None, everything: All = False) -
     with run.open() as fl:
         done = one_by_one(run, chosen(fl, names), "folding", fl.fold, FOLDED)
     run.terminal.records(done, FOLDED, "no stream tables to fold")
+
+
+def vacuum(context: typer.Context, names: Names = None, everything: All = False) -> None:
+    """Delete files of stream tables that no version in use needs."""
+    run = invocation(context)
+    require_choice(names, everything)
+    with run.open() as fl:
+        loaded = names or [table.name for table in fl.status() if table.is_populated]
+        done = one_by_one(run, loaded, "vacuuming", lambda n: {"table": n, "deleted_files": fl.vacuum(n)}, VACUUMED)
+    run.terminal.records(done, VACUUMED, "no stream tables to vacuum")
+
+
+def wait(
+    context: typer.Context,
+    name: Name,
+    source: Annotated[str, typer.Argument(help="A table that it reads, also through others.", show_default=False)],
+    version: Annotated[
+        int | None, typer.Option(min=0, help="The version of the source.", show_default="its newest")
+    ] = None,
+    timeout: Annotated[float, typer.Option(min=0.0, help="Give up after so many seconds.")] = 60.0,
+) -> None:
+    """Wait until readers of a stream table see a version of a source; refreshing it is for a scheduler."""
+    run = invocation(context)
+    with run.open() as fl:
+        with run.terminal.working(f"waiting for {name}"):
+            seen = fl.wait_for(name, source, version, timeout=timeout)
+        run.terminal.records([{"table": name, "source": source, "version": seen}], WAITED, "")
+
+
+def snapshot(
+    context: typer.Context,
+    names: Annotated[list[str], typer.Argument(help="Names of stream tables, and of tables that they read.")],
+    limit: Limit = 1000,
+) -> None:
+    """Show several tables at one point in time."""
+    run = invocation(context)
+    with run.open() as fl:
+        for name, frame in fl.snapshot(*names).items():
+            run.terminal.note(f"{name}:")
+            _show(run, frame, limit)
 
 
 def audit(context: typer.Context, names: Names = None, everything: All = False) -> None:

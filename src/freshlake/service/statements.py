@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame, SparkSession
 
 from freshlake.errors import InvalidArgument
+from freshlake.service.groups import group_row
 from freshlake.service.options import DEFAULTS, NAMES
+from freshlake.service.shown import show
 from freshlake.statements import values as s
 from freshlake.statements.parse import parse_statement
 
@@ -23,10 +25,22 @@ def run(fl: Freshlake, text: str) -> DataFrame | None:
     statement = parse_statement(text)
     if statement is None:
         return None
+    if isinstance(statement, s.ShowChanges):
+        return fl.changes(statement.name, statement.since)
     return as_frame(fl.spark, _run(fl, statement))
 
 
 def _run(fl: Freshlake, statement: Any) -> Iterable[Any]:
+    if isinstance(statement, s.Show):
+        return show(fl, statement)
+    for kind in (_define, _group, _source, _work, _show):
+        found = kind(fl, statement)
+        if found is not None:
+            return found
+    return [_done(_alter(fl, statement))]
+
+
+def _define(fl: Freshlake, statement: Any) -> Iterable[Any] | None:
     match statement:
         case s.CreateStreamTable():
             return [_create(fl, statement)]
@@ -35,23 +49,22 @@ def _run(fl: Freshlake, statement: Any) -> Iterable[Any]:
             return []
         case s.DropAllStreamTables():
             return [{"name": name} for name in fl.drop_all()]
-        case s.CreateSource() | s.AlterSource() | s.DropSource() | s.Deliver() | s.EndDelivery():
-            return _source(fl, statement)
-        case s.RefreshStreamTable(name, full):
-            return [fl.refresh(name, mode="FULL" if full else None)]
-        case s.RefreshAllStreamTables():
-            return fl.refresh_all()
-        case s.FoldStreamTable(name):
-            return [fl.fold(name)]
-        case s.AuditStreamTable(name):
-            return [fl.audit(name)]
-        case s.RepairStreamTable(name):
-            return [fl.repair(name)]
-    shown = _show(fl, statement)
-    return [_done(_alter(fl, statement))] if shown is None else shown
+        case s.ValidateQuery(query, dialect):
+            return [fl.validate(query, dialect=dialect)]
+    return None
 
 
-def _source(fl: Freshlake, statement: Any) -> Iterable[Any]:
+def _group(fl: Freshlake, statement: Any) -> Iterable[Any] | None:
+    match statement:
+        case s.CreateRefreshGroup(name, tables):
+            return [group_row(fl.create_refresh_group(name, tables))]
+        case s.DropRefreshGroup(name, if_exists):
+            fl.drop_refresh_group(name, if_exists=if_exists)
+            return []
+    return None
+
+
+def _source(fl: Freshlake, statement: Any) -> Iterable[Any] | None:
     match statement:
         case s.CreateSource(name, connection, schemas, tables, as_text, mode):
             return [fl.add_postgres(name, connection, schemas=schemas, tables=tables, as_text=as_text, cdc_mode=mode)]
@@ -59,11 +72,35 @@ def _source(fl: Freshlake, statement: Any) -> Iterable[Any]:
             return [fl.alter_source(name, cdc_mode=mode)]
         case s.DropSource(name, if_exists, cascade):
             fl.drop_source(name, if_exists=if_exists, cascade=cascade)
+            return []
         case s.Deliver(name, to):
             return [fl.deliver(name, to)]
         case s.EndDelivery(to, if_exists):
             fl.end_delivery(to, if_exists=if_exists)
-    return []
+            return []
+    return None
+
+
+def _work(fl: Freshlake, statement: Any) -> Iterable[Any] | None:
+    match statement:
+        case s.RefreshStreamTable(name, full):
+            return [fl.refresh(name, mode="FULL" if full else None)]
+        case s.RefreshAllStreamTables():
+            return fl.refresh_all()
+        case s.FoldStreamTable(name):
+            return [fl.fold(name)]
+        case s.VacuumStreamTable(name):
+            return [{"name": name, "deleted_files": fl.vacuum(name)}]
+        case s.VerifyStreamTable(name):
+            return [fl.verify(name)]
+        case s.AuditStreamTable(name):
+            return [fl.audit(name)]
+        case s.RepairStreamTable(name):
+            return [fl.repair(name)]
+        case s.WaitFor(name, source, version, timeout):
+            given = {} if timeout is None else {"timeout": timeout}
+            return [{"name": name, "source": source, "version": fl.wait_for(name, source, version, **given)}]
+    return None
 
 
 def _show(fl: Freshlake, statement: Any) -> Iterable[Any] | None:
@@ -84,8 +121,6 @@ def _show(fl: Freshlake, statement: Any) -> Iterable[Any] | None:
             return fl.history(name)
         case s.ExplainStreamTable(name):
             return [{"explanation": str(fl.explain(name))}]
-        case s.VerifyStreamTable(name):
-            return [fl.verify(name)]
     return None
 
 

@@ -58,6 +58,12 @@ class Cursor:
         if not self.accept_symbol(symbol):
             raise self.error(f"'{symbol}'")
 
+    def number(self, what: str, *, whole: bool = False) -> str:
+        """Take a number without a sign."""
+        if self.peek().kind is not Kind.NUMBER or (whole and "." in self.peek().text):
+            raise self.error(what)
+        return self.take().text
+
     def string(self, what: str) -> str:
         """Take a string in quotes."""
         if self.peek().kind is not Kind.STRING:

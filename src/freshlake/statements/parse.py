@@ -9,6 +9,8 @@ from freshlake.catalog import FoldPolicy, RefreshMode
 from freshlake.dialect import Dialect
 from freshlake.statements.cursor import Cursor
 from freshlake.statements.deliveries import deliver, end_delivery
+from freshlake.statements.groups import create_group, drop_group
+from freshlake.statements.shown import show, show_changes, show_of, show_of_any, wait_for
 from freshlake.statements.sources import alter_source, create_source, drop_source
 from freshlake.statements.tokens import Kind
 from freshlake.statements.values import (
@@ -31,10 +33,13 @@ from freshlake.statements.values import (
     ShowDeliveries,
     ShowHealth,
     ShowHistory,
+    Shown,
     ShowSources,
     ShowStreamTables,
     Statement,
     SuspendStreamTable,
+    VacuumStreamTable,
+    ValidateQuery,
     VerifyStreamTable,
 )
 
@@ -200,6 +205,12 @@ def _refresh_all(cursor: Cursor) -> RefreshAllStreamTables:
     return RefreshAllStreamTables()
 
 
+def _validate(cursor: Cursor) -> ValidateQuery:
+    dialect = _dialect(cursor) if cursor.accept("DIALECT") else None
+    cursor.expect("AS")
+    return ValidateQuery(_query(cursor, dialect), dialect)
+
+
 def _show_history(cursor: Cursor) -> ShowHistory:
     cursor.expect("HISTORY")
     return ShowHistory(cursor.table_name())
@@ -233,7 +244,26 @@ _STATEMENTS: tuple[tuple[tuple[str, ...], Callable[[Cursor], Statement]], ...] =
     (("SHOW", "STREAM", "TABLE", "HEALTH"), lambda _: ShowHealth()),
     (("SHOW", "STREAM", "TABLE", "ALERTS"), lambda _: ShowAlerts()),
     (("SHOW", "STREAM", "TABLE", "AUDITS"), _show_audits),
+    (("SHOW", "STREAM", "TABLE", "TREE"), show(Shown.TREE)),
+    (("SHOW", "STREAM", "TABLE", "SOURCES"), show_of_any(Shown.SOURCES)),
+    (("SHOW", "STREAM", "TABLE", "CHANGES"), show_changes),
+    (("SHOW", "STREAM", "TABLE", "CHOICE"), show_of(Shown.CHOICE)),
+    (("SHOW", "STREAM", "TABLE", "CHOICES"), show_of(Shown.CHOICES)),
+    (("SHOW", "STREAM", "TABLE", "WORKERS"), show(Shown.WORKERS)),
+    (("SHOW", "STREAM", "TABLE", "JOBS"), show(Shown.JOBS)),
+    (("SHOW", "STREAM", "TABLE", "SETTINGS"), show(Shown.SETTINGS)),
     (("SHOW", "STREAM", "TABLE"), _show_history),
+    (("DIAGNOSE", "STREAM", "TABLE"), show_of(Shown.DIAGNOSIS)),
+    (("CREATE", "REFRESH", "GROUP"), create_group),
+    (("DROP", "REFRESH", "GROUP"), drop_group),
+    (("SHOW", "REFRESH", "GROUPS"), show(Shown.GROUPS)),
+    (("SHOW", "CDC", "STATUS"), show(Shown.CDC_STATUS)),
+    (("SHOW", "CDC", "HEALTH"), show(Shown.CDC_HEALTH)),
+    (("SHOW", "CDC", "SLOTS"), show(Shown.CDC_SLOTS)),
+    (("SHOW", "CDC", "BUFFERS"), show(Shown.CDC_BUFFERS)),
+    (("VALIDATE", "STREAM", "TABLE"), _validate),
+    (("WAIT", "FOR", "STREAM", "TABLE"), wait_for),
+    (("VACUUM", "STREAM", "TABLE"), _named(VacuumStreamTable)),
     (("EXPLAIN", "STREAM", "TABLE"), _named(ExplainStreamTable)),
     (("VERIFY", "STREAM", "TABLE"), _named(VerifyStreamTable)),
     (("AUDIT", "STREAM", "TABLE"), _named(AuditStreamTable)),

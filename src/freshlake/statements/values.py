@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from freshlake.catalog import FoldPolicy, RefreshMode
 
@@ -218,6 +219,81 @@ class ShowDeliveries:
     """SHOW DELIVERIES."""
 
 
+@dataclass(frozen=True)
+class CreateRefreshGroup:
+    """CREATE REFRESH GROUP."""
+
+    name: str
+    tables: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class DropRefreshGroup:
+    """DROP REFRESH GROUP."""
+
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class VacuumStreamTable:
+    """VACUUM STREAM TABLE."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class WaitFor:
+    """WAIT FOR STREAM TABLE … TO READ; None means that it was not said."""
+
+    name: str
+    source: str
+    version: int | None = None
+    timeout: float | None = None
+
+
+@dataclass(frozen=True)
+class ValidateQuery:
+    """VALIDATE STREAM TABLE AS."""
+
+    query: str
+    dialect: str | None = None
+
+
+class Shown(StrEnum):
+    """What a SHOW statement, or one like it, asks for."""
+
+    GROUPS = "groups"
+    TREE = "tree"
+    SOURCES = "sources"
+    CHOICE = "choice"
+    CHOICES = "choices"
+    DIAGNOSIS = "diagnosis"
+    WORKERS = "workers"
+    JOBS = "jobs"
+    SETTINGS = "settings"
+    CDC_STATUS = "cdc status"
+    CDC_HEALTH = "cdc health"
+    CDC_SLOTS = "cdc slots"
+    CDC_BUFFERS = "cdc buffers"
+
+
+@dataclass(frozen=True)
+class Show:
+    """A statement that only looks; of all stream tables when none is named."""
+
+    what: Shown
+    name: str | None = None
+
+
+@dataclass(frozen=True)
+class ShowChanges:
+    """SHOW STREAM TABLE CHANGES … SINCE."""
+
+    name: str
+    since: int
+
+
 Statement = (
     CreateStreamTable
     | CreateSource
@@ -247,4 +323,11 @@ Statement = (
     | AuditStreamTable
     | RepairStreamTable
     | FoldStreamTable
+    | CreateRefreshGroup
+    | DropRefreshGroup
+    | VacuumStreamTable
+    | WaitFor
+    | ValidateQuery
+    | Show
+    | ShowChanges
 )
