@@ -583,7 +583,7 @@ class RefreshInProgress(SystemFailure):
 
 
 class SourceUnreachable(SystemFailure):
-    """The server of a source did not answer, or broke a connection off."""
+    """The server or the storage of a source did not answer, or broke a connection off."""
 
     code = "source-unreachable"
     default_hint = "try again; if it stays, look at the database server and at the network"

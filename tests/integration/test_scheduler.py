@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pyarrow.parquet
 import pytest
 from pyspark.sql import SparkSession
 
@@ -117,6 +119,28 @@ def test_a_failure_that_may_pass_is_tried_again_and_not_counted(fl: freshlake.Fr
     ticked(fl)
     assert rows(fl, "total") == [(100,)]
     assert fl._engine.catalog.get("big").consecutive_errors == 0
+
+
+def test_a_full_disk_is_tried_again_and_not_counted(
+    fl: freshlake.Freshlake, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    fl.sql("INSERT INTO orders VALUES (7, 'north', 7)")
+    clock.advance(76)
+    with monkeypatch.context() as patched:
+        patched.setattr(pyarrow.parquet, "write_table", full)
+        ticked(fl)
+    table = fl._engine.catalog.get("big")
+    assert (table.retries, table.consecutive_errors, last(fl, "big").error_code) == (1, 0, "refresh-failed")
+    assert "the disk is full" in last(fl, "big").error
+    clock.advance(76)
+    ticked(fl)
+    assert rows(fl, "total") == [(107,)]
+    fl.sql("DELETE FROM orders WHERE id = 7")
+    clock.advance(76)
+    ticked(fl)
 
 
 def test_a_failure_of_the_query_is_counted_until_the_table_stops(fl: freshlake.Freshlake, clock: ManualClock) -> None:

@@ -32,7 +32,7 @@ class Sources:
         self.heads = {"delta:/lake/orders": 0, "delta:/lake/other": 0}
         self.rows = MILLION
         self.counted: list[tuple[int, int]] = []
-        self.is_broken = False
+        self.broken: Exception | None = None
 
     def pinned(self, edges: Iterable[Dependency]) -> dict[str, Position]:
         return {e.source_key: Position(e.source_name, self.heads[e.source_key], "f") for e in edges}
@@ -41,8 +41,8 @@ class Sources:
         return self
 
     def triage(self, start: Position, end: Position) -> Triage:
-        if self.is_broken:
-            raise SourceUnreadable("no")
+        if self.broken is not None:
+            raise self.broken
         self.counted.append((start.version, end.version))
         return Triage(ChangeKind.MUTATING, self.rows * (end.version - start.version), 0)
 
@@ -98,9 +98,11 @@ def test_changes_that_pile_up(conditions: Conditions, catalog: Catalog, sources:
     assert look() == [expected], "told once"
     committed(catalog, table, 2, NOW, generation=1, frontier=frontier(orders=3, other=0))
     assert look() == [expected]
-    sources.heads["delta:/lake/orders"], sources.is_broken = 9, True
-    assert look() == [expected], "what cannot be counted is no alert"
-    sources.is_broken = False
+    sources.heads["delta:/lake/orders"] = 9
+    for error in (SourceUnreadable("no"), OSError("not foreseen")):
+        sources.broken = error
+        assert look() == [expected], "what cannot be counted is no alert"
+    sources.broken = None
     assert [event for event, _ in look()] == ["buffer_growth_warning"] * 2, "it had ended"
 
 

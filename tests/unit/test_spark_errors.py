@@ -1,11 +1,14 @@
-"""What Spark raises is told as an error of Freshlake, in the words of the cause that has any."""
+"""What Spark and the storage raise is told as an error of Freshlake, in the words of the cause that has any."""
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 from itertools import pairwise
 
+import pyarrow as pa
 import pytest
+from deltalake.exceptions import DeltaError
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException
 
@@ -19,6 +22,7 @@ from freshlake.errors import (
     TableNotFound,
 )
 from freshlake.refresh.spark_errors import translate, translated
+from freshlake.storage.failures import may_pass
 
 
 @dataclass
@@ -100,3 +104,37 @@ def test_an_error_of_freshlake_passes_unchanged() -> None:
     with pytest.raises(DataError) as caught, translated():
         raise raised
     assert caught.value is raised
+
+
+@pytest.mark.parametrize(
+    ("raised", "message", "hint"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "the disk is full", "free space"),
+        (OSError("Generic LocalFileSystem error: No space left on device (os error 28)"), "the disk is full", "free"),
+        (OSError(errno.ESTALE, "Stale file handle"), "files could not be read or written", "storage"),
+        (DeltaError("Generic S3 error"), "files could not be read or written", "storage"),
+        (pa.ArrowInvalid("Parquet magic bytes not found"), "files could not be read or written", "storage"),
+        (MemoryError(), "this process has not enough memory", "memory"),
+    ],
+)
+def test_what_storage_raises_may_pass(raised: Exception, message: str, hint: str) -> None:
+    with pytest.raises(RefreshFailed) as caught, translated():
+        raise raised
+    assert caught.value.message == message
+    assert hint in str(caught.value.hint)
+    assert str(caught.value.detail).startswith(type(raised).__name__)
+
+
+@pytest.mark.parametrize(
+    ("raised", "passes"),
+    [
+        (OSError(errno.EIO, "Input/output error"), True),
+        (PermissionError(errno.EACCES, "Permission denied"), True),
+        (pa.ArrowMemoryError("malloc failed"), True),
+        (FileNotFoundError(errno.ENOENT, "No such file"), False),
+        (OSError("Couldn't deserialize thrift"), False),
+        (pa.ArrowInvalid("Parquet magic bytes not found"), False),
+    ],
+)
+def test_damage_does_not_pass(raised: Exception, passes: bool) -> None:
+    assert may_pass(raised) is passes

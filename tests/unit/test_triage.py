@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Callable
@@ -11,12 +12,21 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Field, Schema, write_deltalake
+from deltalake.exceptions import DeltaError
 from deltalake.schema import PrimitiveType
 
-from freshlake.errors import SourceDropped, SourceHistoryLost, SourceNotDelta, SourceReplaced, SourceUnreadable
+from freshlake.errors import (
+    SourceDropped,
+    SourceHistoryLost,
+    SourceNotDelta,
+    SourceReplaced,
+    SourceUnreachable,
+    SourceUnreadable,
+)
 from freshlake.sources.delta import DeltaSource, delta_source, is_delta
 from freshlake.sources.protocol import ChangeKind, Position, Triage
 from freshlake.storage.scan import open_snapshot
+from freshlake.storage.scan.log import TransactionLog
 
 
 def rows(*ids: int) -> pa.Table:
@@ -231,6 +241,30 @@ def test_a_folder_that_may_not_be_read(path: str, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(SourceUnreadable, match="source t may not be read") as error:
         DeltaSource("t", path).head()
     assert path in str(error.value.hint)
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [OSError(errno.ESTALE, "Stale file handle"), OSError("Generic S3 error"), DeltaError("timed out"), MemoryError()],
+)
+def test_storage_that_does_not_answer_may_do_so_later(
+    path: str, monkeypatch: pytest.MonkeyPatch, raised: Exception
+) -> None:
+    source = DeltaSource("t", path)
+    start = source.head()
+    write_deltalake(path, rows(4), mode="append")
+    end = source.head()
+
+    def fail(*_: object) -> None:
+        raise raised
+
+    monkeypatch.setattr(TransactionLog, "after", fail)
+    monkeypatch.setattr(TransactionLog, "commit", fail)
+    for look in (source.head, lambda: source.triage(start, end)):
+        with pytest.raises(SourceUnreachable, match="the storage of source t does not answer") as error:
+            look()
+        assert path in str(error.value.hint)
+        assert type(raised).__name__ in str(error.value.detail)
 
 
 def test_a_version_that_does_not_exist(path: str) -> None:

@@ -190,7 +190,7 @@ class _Refresh:
             done = Position.from_json(known) if known is not None else None
             if head is None or done is None or head.table_id != done.table_id or head.version >= done.version:
                 continue
-            now = self.engine.source(edge).head()
+            now = self.engine.head(edge)
             if now.table_id == done.table_id and now.version >= done.version:
                 heads[edge.source_key] = done
         return heads

@@ -8,9 +8,10 @@ from typing import Any
 
 from freshlake.catalog.enums import SourceType
 from freshlake.catalog.records import Dependency
-from freshlake.errors import FreshlakeError
+from freshlake.errors import FreshlakeError, InternalError
 from freshlake.refresh import roots
 from freshlake.refresh.queries import Queries
+from freshlake.refresh.spark_errors import translated
 from freshlake.sources.current_time import TimeSource
 from freshlake.sources.delta import delta_source
 from freshlake.sources.protocol import Position, Source
@@ -43,6 +44,17 @@ class Heads(Queries):
             self._sources[edge.source_key] = delta_source(edge.source_name, edge.location or edge.source_key)
         return self._sources[edge.source_key]
 
+    def head(self, edge: Dependency) -> Position:
+        """The newest position of a source; whatever goes wrong with that is an error of this source."""
+        try:
+            with translated():
+                return self.source(edge).head()
+        except FreshlakeError:
+            raise
+        except Exception as error:
+            told = f"{type(error).__name__}: {error}"
+            raise InternalError(f"source {edge.source_name} could not be looked at", detail=told) from error
+
     def root_positions(self, heads: Mapping[str, Position]) -> dict[str, Any]:
         """What a frontier at these heads says about the plain tables behind them."""
         return roots.to_json(heads, self.upstream_roots(heads))
@@ -61,7 +73,7 @@ class Heads(Queries):
 
     def heads(self, edges: tuple[Dependency, ...], pins: Pins) -> dict[str, Position]:
         """Pinned where the round pinned it, the newest otherwise."""
-        return {e.source_key: pins[e.source_key] if e.source_key in pins else self.source(e).head() for e in edges}
+        return {e.source_key: pins[e.source_key] if e.source_key in pins else self.head(e) for e in edges}
 
     def pinned(
         self, edges: Iterable[Dependency], unreachable: dict[str, FreshlakeError] | None = None
@@ -72,7 +84,7 @@ class Heads(Queries):
         for edge in edges:
             if edge.stream_table_id is None and edge.source_key not in pins and edge.source_key not in failed:
                 try:
-                    pins[edge.source_key] = self.source(edge).head()
+                    pins[edge.source_key] = self.head(edge)
                 except FreshlakeError as error:
                     failed[edge.source_key] = error
         return pins

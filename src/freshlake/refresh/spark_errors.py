@@ -1,4 +1,4 @@
-"""Turn Spark's exceptions into Freshlake errors: the message stays, the JVM stack does not."""
+"""Turn exceptions of Spark and of the storage into Freshlake errors: the message stays, the JVM stack does not."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from freshlake.errors import (
     SourceHistoryLost,
     TableNotFound,
 )
+from freshlake.storage.failures import FAILURES, failure
 
 _DATA = re.compile(
     r"\[(DIVIDE_BY_ZERO|ARITHMETIC_OVERFLOW|CAST_OVERFLOW\w*|CAST_INVALID_INPUT|NUMERIC_VALUE_OUT_OF_RANGE\S*|"
@@ -35,13 +36,15 @@ _MISSING_FILE = re.compile(r"FILE_NOT_EXIST|FileNotFoundException|PATH_NOT_FOUND
 
 @contextlib.contextmanager
 def translated() -> Iterator[None]:
-    """Raise Freshlake errors for whatever Spark raises inside the block."""
+    """Raise Freshlake errors for whatever Spark, files, Arrow or delta-rs raise inside the block."""
     try:
         yield
     except FreshlakeError:
         raise
     except (PySparkException, Py4JError) as error:
         raise translate(error) from error
+    except FAILURES as error:
+        raise failure(error) from error
 
 
 def translate(error: Exception) -> FreshlakeError:

@@ -11,7 +11,6 @@ from freshlake.alerts import Alerts, Event
 from freshlake.catalog.idle import Standing
 from freshlake.catalog.names import TableName
 from freshlake.catalog.records import Dependency
-from freshlake.errors import FreshlakeError
 from freshlake.refresh.engine import Engine
 from freshlake.schedule.state import Tick
 from freshlake.service.known import Dag
@@ -81,8 +80,8 @@ class Conditions:
         try:
             # what was counted a minute ago is not counted again
             more = self.engine.source(edge).triage(count.end, end).rows if count.end != end else 0
-        except FreshlakeError as error:
-            _log.debug("changes of %s that wait for %s cannot be counted: %s", edge.source_name, name, error.message)
+        except Exception as error:  # also one that was not foreseen ends nothing but this count
+            _log.debug("changes of %s that wait for %s cannot be counted: %s", edge.source_name, name, error)
             # perhaps not from there any more: the next time all are counted
             self._counted.pop(key, None)
             return 0

@@ -83,7 +83,7 @@ class Health:
     def _problem(self, source: TrackedSource) -> FreshlakeError | None:
         edge = Dependency(source.source_key, source.source_type, source.source_name, source.location)
         try:
-            self.engine.source(edge).head()
+            self.engine.head(edge)
         except StreamTableNotPopulated:
             return None  # a stream table, which has this finding itself
         except FreshlakeError as error:

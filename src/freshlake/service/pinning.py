@@ -81,7 +81,7 @@ class Pinning:
         if edge is None:
             return wanted  # read by nobody here
         try:
-            head = self.engine.source(edge).head()
+            head = self.engine.head(edge)
         except FreshlakeError:
             return pin  # the table that reads it says so
         return wanted if head.table_id == wanted.table_id and head.version >= wanted.version else pin

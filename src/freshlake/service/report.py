@@ -180,7 +180,7 @@ class Report:
             at = known.get(edge.source_key)
             head, problem = None, None
             try:
-                head = engine.source(edge).head()
+                head = engine.head(edge)
             except FreshlakeError as error:
                 problem = f"{error.code}: {error.message}"
             yield SourceInfo(

@@ -138,6 +138,8 @@ class Scheduler:
     def tick(self) -> Tick:
         """Look, decide, and hand what is due to the workers."""
         now = self._engine.clock.now()
+        # before anything that may take long, such as a source that does not answer: others would take this one for dead
+        self._beat(now)
         dag = self._known.current()
         looked = self._engine.catalog.look()
         left = frozenset(row.full_name for row in looked if row.is_left(now))
@@ -149,7 +151,7 @@ class Scheduler:
         if decided.units:
             self._overrun -= {name for unit in decided.units for name in unit.tables}
             self._batches.begin(decided.units, dag, left)
-        self._beat(now)
+        self._beat(now, only_news=True)
         self._conditions.watch_pending(dag, now)
         self._pruning.consider(now)
         self._sampler.consider(dag.graph, now, is_idle=not self._batches.busy)
@@ -197,7 +199,7 @@ class Scheduler:
         claims[""][catalog.owner] = Claim(running, waiting, settings.worker_quota)
         return allowance("", catalog.owner, claims, settings.max_dynamic_refresh_workers)
 
-    def _beat(self, now: datetime) -> None:
+    def _beat(self, now: datetime, *, only_news: bool = False) -> None:
         """Say what runs here."""
         settings, (running, waiting) = self._engine.settings, self._workers.load
         facts: dict[str, object] = {
@@ -209,6 +211,8 @@ class Scheduler:
             "jobs": tuple(job.to_json() for job in self._workers.jobs()[:_TOLD]),
         }
         changed = {name: value for name, value in facts.items() if self._beaten.get(name) != value}
+        if only_news and not changed:
+            return
         known = self._engine.catalog.beat_daemon(now, **changed)
         self._beaten = facts
         if not known and self.is_running:

@@ -89,7 +89,7 @@ class Snapshots:
     def wait_for(self, table: StreamTable, source: str, version: int | None, timeout: float) -> Position:
         """Wait until readers of a table see a version of a source, its newest by default; returns where it stands."""
         edge = self._source(table, source)
-        wanted = self.engine.source(edge).head()
+        wanted = self.engine.head(edge)
         if version is not None:
             wanted = Position(wanted.table_id, version, "")
         until = time.monotonic() + timeout

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,11 +13,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from freshlake.errors import (
+    FreshlakeError,
     SourceDropped,
     SourceHistoryLost,
     SourceNotDelta,
     SourceReplaced,
     SourceSchemaChanged,
+    SourceUnreachable,
     SourceUnreadable,
 )
 from freshlake.sources.delta.changes import Limits, read_changes
@@ -26,6 +29,7 @@ from freshlake.sources.delta.net import NetChange, net_change
 from freshlake.sources.delta.schema import SchemaChange, same_files, table_schema
 from freshlake.sources.delta.triage import changed_rows, judge, schema_change
 from freshlake.sources.protocol import ChangeKind, Position, SourceKind, Triage
+from freshlake.storage import failures
 from freshlake.storage.relation import Relation, local_frame
 from freshlake.storage.scan import KeyFilter, NotDriverReadable, Snapshot, open_snapshot, read
 from freshlake.storage.scan.actions import Commit
@@ -58,14 +62,8 @@ class DeltaSource:
 
     def head(self) -> Position:
         """The newest commit; two file lookups when nothing changed."""
-        try:
+        with self._looking():
             return self._head()
-        except PermissionError as error:
-            raise SourceUnreadable(
-                f"source {self.name} may not be read",
-                detail=str(error),
-                hint=f"allow this user to read the folder {self.path}",
-            ) from error
 
     def _head(self) -> Position:
         seen = self._seen
@@ -87,10 +85,11 @@ class DeltaSource:
         if start == end:
             return Triage(ChangeKind.NONE, 0, 0)
         try:
-            commits = self._commits(start, end)
-            schema = self._schema_change(start, commits)
-            verdict, net = judge(LogFiles(self.path, commits, partial(self._open, start)), schema)
-            self._require(net.paths())
+            with self._looking():
+                commits = self._commits(start, end)
+                schema = self._schema_change(start, commits)
+                verdict, net = judge(LogFiles(self.path, commits, partial(self._open, start)), schema)
+                self._require(net.paths())
         except SourceReplaced as error:
             return Triage(ChangeKind.REPLACED, None, 0, error.detail)
         except SourceHistoryLost as error:
@@ -99,11 +98,13 @@ class DeltaSource:
 
     def schema(self, at: Position) -> StructType:
         """The columns at a position."""
-        return visible(self._open(at).schema)
+        with self._looking():
+            return visible(self._open(at).schema)
 
     def row_count(self, at: Position) -> int | None:
         """The number of rows, if the metadata knows it."""
-        return self._open(at).rows
+        with self._looking():
+            return self._open(at).rows
 
     def seen_by_spark(self, at: Position) -> Position:
         """A Delta table has one state."""
@@ -129,7 +130,7 @@ class DeltaSource:
         except FileNotFoundError as error:
             raise self._lost(str(error)) from error
         except (OSError, pa.ArrowException) as error:
-            raise SourceUnreadable(f"a file of source {self.name} is damaged", detail=str(error)) from error
+            raise self._unread(error) from error
         return (
             None
             if rows is None
@@ -161,7 +162,7 @@ class DeltaSource:
         except FileNotFoundError as error:  # removed since it was looked for
             raise self._lost(str(error)) from error
         except (OSError, pa.ArrowException) as error:
-            raise SourceUnreadable(f"a file of source {self.name} is damaged", detail=str(error)) from error
+            raise self._unread(error) from error
 
     def _readable_alone(
         self,
@@ -251,6 +252,33 @@ class DeltaSource:
         missing = self._log.missing(paths)
         if missing:
             raise self._lost(f"{missing[0]} no longer exists")
+
+    @contextmanager
+    def _looking(self) -> Iterator[None]:
+        """What the storage of the transaction log raises is an error of this source."""
+        try:
+            yield
+        except PermissionError as error:
+            raise self._denied(error) from error
+        except failures.FAILURES as error:
+            raise self._away(error) from error
+
+    def _unread(self, error: BaseException) -> FreshlakeError:
+        """Why a data file could not be read."""
+        if isinstance(error, PermissionError):
+            return self._denied(error)
+        if failures.may_pass(error):
+            return self._away(error)
+        return SourceUnreadable(f"a file of source {self.name} is damaged", detail=str(error))
+
+    def _denied(self, error: PermissionError) -> SourceUnreadable:
+        hint = f"allow this user to read the folder {self.path}"
+        return SourceUnreadable(f"source {self.name} may not be read", detail=str(error), hint=hint)
+
+    def _away(self, error: BaseException) -> SourceUnreachable:
+        hint = f"try again; if it stays, look at the storage of {self.path}"
+        told = failures.detail(error)
+        return SourceUnreachable(f"the storage of source {self.name} does not answer", detail=told, hint=hint)
 
     def _lost(self, detail: str) -> SourceHistoryLost:
         return SourceHistoryLost(f"source {self.name} no longer keeps the history that is needed", detail=detail)
