@@ -274,6 +274,7 @@ def test_deploying_a_table_that_was_never_loaded_loads_it(fl: Freshlake) -> None
     fl.create_or_replace_stream_table("late", PER_REGION)
     assert not state(fl, "late").is_populated, "a person wants it to rest"
     fl.resume("late")
+    assert str(state(fl, "late").status) == "INITIALIZING", "only a load makes it active"
     fl.create_or_replace_stream_table("late", PER_REGION, schedule="5m")
     assert (str(state(fl, "late").status), state(fl, "late").schedule) == ("ACTIVE", "5m")
     assert fl.verify("late").equal

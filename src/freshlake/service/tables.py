@@ -76,7 +76,7 @@ class Tables:
         target = self._name(name)
         self._check_free(target)
         wanted = self._wanted(options)
-        wanted |= scheduled(wanted["refresh_mode"], None, wanted)
+        wanted |= self._scheduled(wanted["refresh_mode"], None, wanted)
         with capturing(self.captures, query) as captured:
             return self._create(target, query, dialect, wanted, initialize, captured)
 
@@ -134,6 +134,9 @@ class Tables:
     def _checked(self, options: Mapping[str, Any]) -> dict[str, Any]:
         return checked(options, floor_seconds=self.engine.settings.min_schedule_seconds)
 
+    def _scheduled(self, mode: RefreshMode, before: RefreshMode | None, given: Mapping[str, Any]) -> dict[str, Any]:
+        return scheduled(mode, before, given, floor_seconds=self.engine.settings.min_schedule_seconds)
+
     def _wanted(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """All options of a new definition, those that are not given by their defaults."""
         given = {name: value for name, value in options.items() if value is not None}
@@ -183,16 +186,13 @@ class Tables:
                 hint=f"only {', '.join(sorted(_OF_MIRRORS))} can be set",
             )
         mode = fields.get("refresh_mode", table.refresh_mode)
-        fields |= _let_go(table, fields) | scheduled(mode, table.refresh_mode, fields)
+        fields |= _let_go(table, fields) | self._scheduled(mode, table.refresh_mode, fields)
         edges, asked = self.engine.catalog.dependencies(table.id), fields.get("requested_cdc_mode", _asked(table))
         with capturing(self.captures, query) as captured:
             after = self._altered(table, query, dialect, fields, captured)
         self.captures.unread(upstreams(edges))
         if asked is not _asked(table) or (asked is not None and query is not None):
             self.modes.follow([*edges, *self.engine.catalog.dependencies(table.id)])
-        if mode is RefreshMode.IMMEDIATE and table.refresh_mode is not mode and after.is_populated:
-            self.rounds.refresh(after, None)
-            after = self.engine.catalog.get_by_id(after.id)
         if after.generation != table.generation:
             self._bring_group(after)
             self.deliveries.published(self.engine.catalog.get_by_id(after.id))
@@ -220,6 +220,9 @@ class Tables:
             raise InvalidArgument("a dialect is part of a query", hint="give the query too")
         if query is None and not self._moves(table, fields):
             self._check_in_place(table, fields)
+            self._catch_up(table, fields)
+            if fields.get("status") is Status.ACTIVE and not table.is_populated:
+                fields["status"] = Status.INITIALIZING  # only its first load makes it active
             return self.engine.catalog.update(table.id, **fields) if fields else table
         settings = table.session_settings
         definition = definition_of(table) if query is None else define_in(self.engine, query, dialect, settings)
@@ -242,6 +245,14 @@ class Tables:
         else:
             fields, reason = fields | _columns(definition), "query-altered"
         return rebuild(self.engine, self.names, table, definition, compiled, edges, moment, fields, reason)
+
+    def _catch_up(self, table: StreamTable, fields: Mapping[str, Any]) -> None:
+        """A table that is to follow writes is brought up to date first: if that fails, its mode stays what it was."""
+        follows = (
+            fields.get("refresh_mode") is RefreshMode.IMMEDIATE and table.refresh_mode is not RefreshMode.IMMEDIATE
+        )
+        if follows and table.is_populated and Status.SUSPENDED not in (table.status, fields.get("status")):
+            self.rounds.refresh(table, None)
 
     def _warn_of_types(self, table: StreamTable, compiled: CompiledQuery) -> None:
         before = {field["name"]: field["type"] for field in (table.output_schema or {}).get("fields", ())}
@@ -315,6 +326,8 @@ class Tables:
             if found.is_populated:
                 _log.info("stream table %s is up to date", found.full_name.short)
             return self.loaded(found, initialize)
+        if "refresh_mode" in differing:
+            differing.append("schedule")  # which another mode would change by itself
         changes = {n: options.get(n) if options.get(n) is not None else DEFAULTS[n] for n in differing}
         return self.loaded(self.alter(name, *((None,) if same else (query, dialect)), options=changes), initialize)
 
