@@ -35,6 +35,7 @@ from freshlake.service.captures import Captures
 from freshlake.service.compacting import Compacting
 from freshlake.service.deliveries import Deliveries
 from freshlake.service.doctor import Doctor
+from freshlake.service.dropping import Dropping
 from freshlake.service.group_calls import GroupCalls
 from freshlake.service.health import Health
 from freshlake.service.immediate import Immediate
@@ -114,10 +115,10 @@ class Freshlake(LookingCalls, GroupCalls, SourceCalls, AlertCalls):
         landing = Landing(engine, self._captures, transitions)
         self._rounds = Rounds(engine, self._names, self._announcer, landing, self._deliveries.published)
         modes = CaptureModes(engine.catalog, transitions)
-        self._tables = Tables(
-            engine, self._names, self._rounds, self._announcer, self._captures, modes, self._deliveries
-        )
-        self._sources = Sources(self._captures, self._tables, transitions, self._deliveries)
+        made_for = (self._announcer, self._captures, modes, self._deliveries)
+        self._dropping = Dropping(engine, self._names, *made_for)
+        self._tables = Tables(engine, self._names, self._rounds, *made_for, self._dropping)
+        self._sources = Sources(self._captures, self._dropping, transitions, self._deliveries)
         self._capture_report = CaptureReport(self._captures)
         self._immediate = Immediate(engine, self._rounds, self._alerts)
         auditing = Auditing(engine, self._rounds, self._announcer)
@@ -181,9 +182,12 @@ class Freshlake(LookingCalls, GroupCalls, SourceCalls, AlertCalls):
             return self._tables.create(name, query, dialect, initialize=initialize, options=options)
 
     def create_stream_table_if_not_exists(self, name: str, query: str | Builder, **options: Any) -> StreamTable:
-        """Create it unless a stream table of that name exists, which is returned as it is."""
+        """Create it unless a stream table of that name exists, which is returned; loaded, if it never was."""
         found = self._engine.catalog.find(self._name(name))
-        return found if found is not None else self.create_stream_table(name, query, **options)
+        if found is None:
+            return self.create_stream_table(name, query, **options)
+        with quietly():
+            return self._tables.loaded(found, options.get("initialize", True))
 
     def create_or_replace_stream_table(
         self,
@@ -237,7 +241,7 @@ class Freshlake(LookingCalls, GroupCalls, SourceCalls, AlertCalls):
 
     def drop_stream_table(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:
         """Remove a stream table with its storage and history."""
-        self._tables.drop(name, if_exists, cascade)
+        self._dropping.drop(self._name(name), if_exists, cascade)
 
     def resume(self, name: str) -> StreamTable:
         """Let a suspended or failed stream table be refreshed again; a blown fuse lets the next refresh pass."""

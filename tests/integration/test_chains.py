@@ -266,7 +266,7 @@ def test_without_its_middle_a_chain_ends_in_a_clear_error(fl: Freshlake, chain: 
 def test_a_middle_that_was_lost_is_reported_and_can_be_made_again(fl: Freshlake, chain: tuple[str, ...]) -> None:
     """No call drops a table that others read, but a catalog restored from a backup may lack it."""
     lost = fl._engine.catalog.get("default.large")
-    fl._tables._remove(lost)
+    fl._dropping.remove(lost)
     with pytest.raises(e.SourceDropped) as caught:
         fl.refresh("summary")
     assert "large" in str(caught.value)

@@ -264,6 +264,27 @@ def test_replacing_what_is_absent_creates_it(fl: Freshlake) -> None:
     fl.drop_stream_table("fresh")
 
 
+def test_deploying_a_table_that_was_never_loaded_loads_it(fl: Freshlake) -> None:
+    """Its first load died, or was not asked for; a scheduler does not load it."""
+    fl.create_stream_table("late", PER_REGION, initialize=False)
+    fl.create_stream_table_if_not_exists("late", PER_REGION, initialize=False)
+    fl.sql(f"CREATE OR REPLACE STREAM TABLE late WITH NO DATA AS {PER_REGION}")
+    assert not state(fl, "late").is_populated
+    fl.alter_stream_table("late", status="SUSPENDED")
+    fl.create_or_replace_stream_table("late", PER_REGION)
+    assert not state(fl, "late").is_populated, "a person wants it to rest"
+    fl.resume("late")
+    assert str(state(fl, "late").status) == "INITIALIZING", "only a load makes it active"
+    fl.create_or_replace_stream_table("late", PER_REGION, schedule="5m")
+    assert (str(state(fl, "late").status), state(fl, "late").schedule) == ("ACTIVE", "5m")
+    assert fl.verify("late").equal
+    fl.drop_stream_table("late")
+    fl.create_stream_table("late", PER_REGION, initialize=False)
+    fl.sql(f"CREATE STREAM TABLE IF NOT EXISTS late AS {PER_REGION}")
+    assert fl.verify("late").equal
+    fl.drop_stream_table("late")
+
+
 # Alter ----------------------------------------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 import freshlake
 from freshlake.errors import (
     CommittedButNotMaintained,
+    DataError,
     InvalidArgument,
     NotDifferentiable,
     StreamTableProtected,
@@ -217,7 +218,51 @@ def test_it_has_no_schedule_and_gets_one_when_it_leaves(fl: freshlake.Freshlake)
     with pytest.raises(InvalidArgument, match="has no schedule"):
         fl.alter_stream_table("x", schedule="1m")
     assert fl.alter_stream_table("x", refresh_mode="AUTO").schedule == "1m"
+    fl.alter_stream_table("x", refresh_mode="IMMEDIATE")
+    with freshlake.connect(fl.path, settings={**SETTINGS, "min_schedule_seconds": 3600}) as slow:
+        assert slow.alter_stream_table("x", refresh_mode="AUTO").schedule == "1h", "none is shorter than allowed"
     fl.drop_stream_table("x")
+
+
+def test_replacing_it_by_another_mode_twice_is_the_same_as_once(fl: freshlake.Freshlake) -> None:
+    fl.create_stream_table("x", "SELECT id FROM orders", refresh_mode="IMMEDIATE")
+    once = fl.create_or_replace_stream_table("x", "SELECT id FROM orders")
+    assert (str(once.refresh_mode), once.schedule) == ("AUTO", None), "what is not given is its default"
+    assert fl.create_or_replace_stream_table("x", "SELECT id FROM orders") == once
+    fl.drop_stream_table("x")
+
+
+def test_a_table_that_cannot_catch_up_keeps_its_mode(fl: freshlake.Freshlake) -> None:
+    fl.create_stream_table("x", "SELECT id, 10 / (amount - 77) AS share FROM orders", schedule="5m")
+    fl.sql("INSERT INTO orders VALUES (11, 'east', 77)")
+    with pytest.raises(DataError):
+        fl.alter_stream_table("x", refresh_mode="IMMEDIATE")
+    kept = fl._engine.catalog.get("x")
+    assert (str(kept.refresh_mode), kept.schedule) == ("AUTO", "5m")
+    fl.alter_stream_table("x", status="SUSPENDED", refresh_mode="IMMEDIATE")
+    assert str(fl._engine.catalog.get("x").refresh_mode) == "IMMEDIATE", "one that rests has nothing to catch up with"
+    fl.drop_stream_table("x")
+    fl.sql("DELETE FROM orders WHERE id = 11")
+
+
+def test_a_suspended_one_or_one_that_has_blown_its_fuse_shows_what_was_published_last(
+    fl: freshlake.Freshlake, caplog: pytest.LogCaptureFixture
+) -> None:
+    fl.create_stream_table("x", "SELECT count(*) AS n FROM orders", refresh_mode="IMMEDIATE", fuse_rows=1)
+    before = rows(fl, "x")
+    fl.alter_stream_table("x", status="SUSPENDED")
+    fl.sql("INSERT INTO orders VALUES (12, 'east', 1), (13, 'east', 1)")
+    assert rows(fl, "x") == before
+    assert [tuple(row) for row in fl.sql("SELECT n FROM x").collect()] == before
+    assert "x is read as of" in caplog.text
+    assert fl.changes("x", since=1).count() == 0
+    fl.resume("x")
+    for _ in range(2):
+        assert rows(fl, "x") == before, "the fuse blows, and has blown"
+    fl.resume("x")
+    assert rows(fl, "x") == [(before[0][0] + 2,)]
+    fl.drop_stream_table("x")
+    fl.sql("DELETE FROM orders WHERE id IN (12, 13)")
 
 
 def test_a_fold_that_is_due_comes_after_the_write(fl: freshlake.Freshlake, caplog: pytest.LogCaptureFixture) -> None:

@@ -95,7 +95,34 @@ def calculated(name: str, **other: object) -> Watched:
             "a:o b:a", [calculated("a"), calculated("b", is_immediate=True)], "1m", id="an immediate leaf: the floor"
         ),
         pytest.param(
-            "a:o b:a", [calculated("a"), table("b", "5m", is_active=False)], "5m", id="a suspended reader still counts"
+            "a:o b:a c:a",
+            [calculated("a"), table("b", "2m", is_active=False), table("c", "10m")],
+            "10m",
+            id="a suspended or failed reader does not count beside another",
+        ),
+        pytest.param(
+            "a:o b:a c:a",
+            [calculated("a"), table("b", "2m", is_blown=True), table("c", "@daily")],
+            "@daily",
+            id="nor does one whose fuse has blown",
+        ),
+        pytest.param(
+            "a:o b:a c:b d:a",
+            [calculated("a"), calculated("b", is_active=False), table("c", "2m"), table("d", "10m")],
+            "10m",
+            id="nor what is read through it",
+        ),
+        pytest.param(
+            "a:o b:a",
+            [calculated("a"), table("b", "5m", is_active=False)],
+            "5m",
+            id="only suspended readers: it runs no more often than before",
+        ),
+        pytest.param(
+            "a:o b:a",
+            [calculated("a"), table("b", "5s", is_active=False)],
+            "1m",
+            id="only suspended readers: and no more often than one that nobody reads",
         ),
         pytest.param("a:o b:a", [calculated("a")], "1m", id="a reader that is not known does not count"),
     ],

@@ -132,7 +132,8 @@ class Engine(Heads):
         except SourceDropped as error:
             if (again := self._made_again(table, edges)) is not None:
                 return self.heads(again, pins)
-            self.catalog.update(table.id, status=Status.ERROR)
+            if table.is_populated:
+                self.catalog.update(table.id, status=Status.ERROR)
             recover.fail_unbegun(self, table, error, terms, fatal=True)
             raise
         except MAY_PASS as error:

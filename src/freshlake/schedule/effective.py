@@ -1,9 +1,10 @@
 """Effective schedules: what readers, tier and usual duration make of a declared schedule.
 
 A calculated schedule is the tightest need of the tables that read it: of several intervals the shortest remains, and
-every cron stays. Readers come after what they read, so one pass against the order of the graph is enough. Then comes
-the tier (warm: twice as long; cold and frozen: on demand), and, with auto_backoff, a stretch by 2, 4 or 8 until a usual
-refresh fits.
+every cron stays. Readers that are stopped do not count beside others; where all of them are, the table goes on as they
+would need it, but not more often than one that nobody reads. Readers come after what they read, so one pass against the
+order of the graph is enough. Then comes the tier (warm: twice as long; cold and frozen: on demand), and, with
+auto_backoff, a stretch by 2, 4 or 8 until a usual refresh fits.
 """
 
 from __future__ import annotations
@@ -83,6 +84,10 @@ class Effective:
         seconds = None if self.seconds is None else self.seconds * factor
         return replace(self, seconds=seconds, firings=tuple(replace(f, every=f.every * factor) for f in self.firings))
 
+    def at_most_every(self, seconds: int) -> Effective:
+        """Not more often than after so many seconds."""
+        return self if self.seconds is None else replace(self, seconds=max(self.seconds, seconds))
+
     def __str__(self) -> str:
         if self.is_immediate:
             return "immediate"
@@ -95,9 +100,18 @@ def effective_schedules(graph: Graph, tables: Mapping[str, Watched], limits: Lim
     found: dict[str, Effective] = {}
     for name in reversed(graph.order()):
         if name in tables:
-            readers = (found[reader] for reader in graph.readers(name) if reader in found)
-            found[name] = _effective(tables[name], readers, limits)
+            found[name] = _effective(tables[name], _readers(graph, tables, found, name, limits), limits)
     return found
+
+
+def _readers(
+    graph: Graph, tables: Mapping[str, Watched], found: Mapping[str, Effective], name: str, limits: Limits
+) -> tuple[Effective, ...]:
+    """What the readers of a table need of it."""
+    readers = [reader for reader in graph.readers(name) if reader in found]
+    going = tuple(found[reader] for reader in readers if tables[reader].is_active and not tables[reader].is_blown)
+    # a failure or a suspension makes nothing run more often
+    return going or tuple(found[reader].at_most_every(limits.floor_seconds) for reader in readers)
 
 
 def _effective(table: Watched, readers: Iterable[Effective], limits: Limits) -> Effective:

@@ -62,7 +62,7 @@ class Announcer:
             if after.generation != before.generation:
                 self._completed(before, self._load_of(after))
                 self.alerts.clear_condition(Event.REINITIALIZE_NEEDED, _name(before))
-            if before.shown_status in RESTED and after.shown_status is Status.ACTIVE:
+            if before.shown_status in RESTED and after.shown_status not in RESTED:
                 self._resumed(before, "request")
 
     def dropped(self, table: StreamTable) -> None:

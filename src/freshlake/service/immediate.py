@@ -16,13 +16,21 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 
 from freshlake.alerts import Alerts, Event
-from freshlake.catalog.enums import RefreshMode
+from freshlake.catalog.enums import RefreshMode, Status
 from freshlake.catalog.records import Dependency, Lease, StreamTable
-from freshlake.errors import CommittedButNotMaintained, FreshlakeError, RefreshInProgress, WriteUndone
+from freshlake.errors import (
+    CommittedButNotMaintained,
+    FreshlakeError,
+    FuseBlown,
+    RefreshInProgress,
+    StreamTableSuspended,
+    WriteUndone,
+)
 from freshlake.refresh.edges import tracked
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.leasing import keep, leased
 from freshlake.refresh.roots import stands_at
+from freshlake.refresh.situation import BLOWN
 from freshlake.service.moment import Round
 from freshlake.service.rounds import Rounds
 from freshlake.sources.delta.undo import mark_of, undo
@@ -154,10 +162,14 @@ class Immediate:
         """The table after what foreign writers did to its sources; while somebody works on it, as it is published."""
         if table.refresh_mode is not RefreshMode.IMMEDIATE or table.is_quarantined or not self.is_behind(table):
             return table
+        if table.status is Status.SUSPENDED or table.fuse_state == BLOWN:
+            return _as_it_is(table, "is suspended" if table.status is Status.SUSPENDED else "has blown its fuse")
         try:
             self.rounds.refresh(table, None)
         except RefreshInProgress:
             return table
+        except (FuseBlown, StreamTableSuspended) as error:
+            return _as_it_is(table, error.message)
         return self.engine.catalog.get_by_id(table.id)
 
     def is_behind(self, table: StreamTable) -> bool:
@@ -172,3 +184,9 @@ class Immediate:
             _log.warning("the sources of %s cannot be looked at: %s", table.full_name.short, error.message)
             return False
         return not stands_at(table, heads)
+
+
+def _as_it_is(table: StreamTable, why: str) -> StreamTable:
+    """What readers get of a table that does not follow its sources now: its last published state."""
+    _log.warning("%s is read as of %s: %s", table.full_name.short, table.data_timestamp, why)
+    return table

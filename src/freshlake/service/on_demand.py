@@ -114,11 +114,12 @@ class OnDemand:
 
     def _begun(self, table: StreamTable) -> threading.Thread | None:
         """Have it refreshed by this process's scheduler, by a daemon, or, where there is none, by a thread."""
-        if self.scheduler.is_running and self.engine.settings.enabled:
-            self.scheduler.wake()
-            return None
-        if self.engine.catalog.live_daemons():
-            return None
+        if table.is_populated:  # schedulers do not load what was never loaded
+            if self.scheduler.is_running and self.engine.settings.enabled:
+                self.scheduler.wake()
+                return None
+            if self.engine.catalog.live_daemons():
+                return None
         with self._lock:
             if table.id not in self._refreshing:
                 thread = threading.Thread(target=self._refresh, args=(table,), name="freshlake-read", daemon=True)

@@ -118,7 +118,9 @@ def needs_rules(mode: RefreshMode, never_full: bool) -> bool:
     return never_full or mode in (RefreshMode.DIFFERENTIAL, RefreshMode.IMMEDIATE)
 
 
-def scheduled(mode: RefreshMode, before: RefreshMode | None, given: Mapping[str, Any]) -> dict[str, Any]:
+def scheduled(
+    mode: RefreshMode, before: RefreshMode | None, given: Mapping[str, Any], *, floor_seconds: int
+) -> dict[str, Any]:
     """What a mode means for the schedule: one in mode IMMEDIATE has none, and gets one when it leaves the mode."""
     if mode is RefreshMode.IMMEDIATE:
         if given.get("schedule") is not None:
@@ -127,7 +129,7 @@ def scheduled(mode: RefreshMode, before: RefreshMode | None, given: Mapping[str,
             )
         return {"schedule": None, "effective_schedule": None}
     if before is RefreshMode.IMMEDIATE and "schedule" not in given:
-        return {"schedule": "1m", "effective_schedule": "1m"}
+        return _schedule(f"{max(60, floor_seconds)}s", floor_seconds)
     return {}
 
 

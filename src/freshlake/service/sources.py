@@ -11,7 +11,7 @@ from freshlake.catalog.source_records import SourceDatabase
 from freshlake.errors import SourceInUse
 from freshlake.service.captures import Captures
 from freshlake.service.deliveries import Deliveries
-from freshlake.service.tables import Tables
+from freshlake.service.dropping import Dropping
 from freshlake.service.transitions import Transitions, wanted_mode
 from freshlake.sources.captured.state import CaptureState
 from freshlake.sources.postgres.capture import Mode
@@ -36,7 +36,7 @@ class SourceDatabaseInfo:
 @dataclass
 class Sources:
     captures: Captures
-    tables: Tables
+    dropping: Dropping
     transitions: Transitions
     deliveries: Deliveries
 
@@ -85,7 +85,7 @@ class Sources:
         for known in delivered:
             self.deliveries.forget(known)
         for mirror in mirrors:
-            self.tables.drop(str(mirror.full_name), if_exists=True, cascade=True)
+            self.dropping.drop(mirror.full_name, if_exists=True, cascade=True)
         self.captures.forget(word)
 
     def drop_all(self) -> tuple[str, ...]:

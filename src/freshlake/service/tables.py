@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +17,8 @@ from freshlake.errors import (
     FreshlakeError,
     InvalidArgument,
     InvalidName,
-    StreamTableInUse,
+    RefreshInProgress,
+    StreamTableNotPopulated,
     StreamTableProtected,
     TableNotFound,
     Unsupported,
@@ -27,7 +27,6 @@ from freshlake.refresh import commit
 from freshlake.refresh.definition import Builder, Definition, definition_of
 from freshlake.refresh.edges import check_acyclic, edges_of, graph
 from freshlake.refresh.engine import Engine
-from freshlake.refresh.leasing import leased
 from freshlake.refresh.refused import require_differential
 from freshlake.refresh.situation import BLOWN, PASSING
 from freshlake.refresh.terms import Terms
@@ -39,6 +38,7 @@ from freshlake.service.captures import Captures
 from freshlake.service.capturing import Bound, Capturing, capturing
 from freshlake.service.definitions import define_in
 from freshlake.service.deliveries import Deliveries
+from freshlake.service.dropping import Dropping, upstreams
 from freshlake.service.moment import Round
 from freshlake.service.names import Names
 from freshlake.service.options import DEFAULTS, checked, needs_rules, partition_columns, scheduled, stored_as
@@ -59,6 +59,7 @@ class Tables:
     captures: Captures
     modes: CaptureModes
     deliveries: Deliveries
+    dropping: Dropping
 
     # Create ----------------------------------------------------------------------------------------------------------
 
@@ -75,7 +76,7 @@ class Tables:
         target = self._name(name)
         self._check_free(target)
         wanted = self._wanted(options)
-        wanted |= scheduled(wanted["refresh_mode"], None, wanted)
+        wanted |= self._scheduled(wanted["refresh_mode"], None, wanted)
         with capturing(self.captures, query) as captured:
             return self._create(target, query, dialect, wanted, initialize, captured)
 
@@ -117,7 +118,7 @@ class Tables:
                 ChangeLogged.create(path, schema, partition_by=table.partition_by)
                 self.names.show(table)
         except BaseException:
-            self._remove(self.engine.catalog.get_by_id(table.id))
+            self.dropping.remove(self.engine.catalog.get_by_id(table.id))
             raise
         if table.requested_cdc_mode is not None:
             self.modes.follow(edges)
@@ -132,6 +133,9 @@ class Tables:
 
     def _checked(self, options: Mapping[str, Any]) -> dict[str, Any]:
         return checked(options, floor_seconds=self.engine.settings.min_schedule_seconds)
+
+    def _scheduled(self, mode: RefreshMode, before: RefreshMode | None, given: Mapping[str, Any]) -> dict[str, Any]:
+        return scheduled(mode, before, given, floor_seconds=self.engine.settings.min_schedule_seconds)
 
     def _wanted(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """All options of a new definition, those that are not given by their defaults."""
@@ -182,16 +186,13 @@ class Tables:
                 hint=f"only {', '.join(sorted(_OF_MIRRORS))} can be set",
             )
         mode = fields.get("refresh_mode", table.refresh_mode)
-        fields |= _let_go(table, fields) | scheduled(mode, table.refresh_mode, fields)
+        fields |= _let_go(table, fields) | self._scheduled(mode, table.refresh_mode, fields)
         edges, asked = self.engine.catalog.dependencies(table.id), fields.get("requested_cdc_mode", _asked(table))
         with capturing(self.captures, query) as captured:
             after = self._altered(table, query, dialect, fields, captured)
-        self.captures.unread(_upstreams(edges))
+        self.captures.unread(upstreams(edges))
         if asked is not _asked(table) or (asked is not None and query is not None):
             self.modes.follow([*edges, *self.engine.catalog.dependencies(table.id)])
-        if mode is RefreshMode.IMMEDIATE and table.refresh_mode is not mode and after.is_populated:
-            self.rounds.refresh(after, None)
-            after = self.engine.catalog.get_by_id(after.id)
         if after.generation != table.generation:
             self._bring_group(after)
             self.deliveries.published(self.engine.catalog.get_by_id(after.id))
@@ -219,6 +220,9 @@ class Tables:
             raise InvalidArgument("a dialect is part of a query", hint="give the query too")
         if query is None and not self._moves(table, fields):
             self._check_in_place(table, fields)
+            self._catch_up(table, fields)
+            if fields.get("status") is Status.ACTIVE and not table.is_populated:
+                fields["status"] = Status.INITIALIZING  # only its first load makes it active
             return self.engine.catalog.update(table.id, **fields) if fields else table
         settings = table.session_settings
         definition = definition_of(table) if query is None else define_in(self.engine, query, dialect, settings)
@@ -241,6 +245,14 @@ class Tables:
         else:
             fields, reason = fields | _columns(definition), "query-altered"
         return rebuild(self.engine, self.names, table, definition, compiled, edges, moment, fields, reason)
+
+    def _catch_up(self, table: StreamTable, fields: Mapping[str, Any]) -> None:
+        """A table that is to follow writes is brought up to date first: if that fails, its mode stays what it was."""
+        follows = (
+            fields.get("refresh_mode") is RefreshMode.IMMEDIATE and table.refresh_mode is not RefreshMode.IMMEDIATE
+        )
+        if follows and table.is_populated and Status.SUSPENDED not in (table.status, fields.get("status")):
+            self.rounds.refresh(table, None)
 
     def _warn_of_types(self, table: StreamTable, compiled: CompiledQuery) -> None:
         before = {field["name"]: field["type"] for field in (table.output_schema or {}).get("fields", ())}
@@ -296,7 +308,10 @@ class Tables:
         initialize: bool = True,
         options: Mapping[str, Any],
     ) -> StreamTable:
-        """Absent: create. Identical: nothing. Other settings: changed in place. Another query: loaded, then swapped."""
+        """Absent: create. Identical: nothing. Other settings: changed in place. Another query: loaded, then swapped.
+
+        One that was never loaded is loaded in any case, unless that is not wanted.
+        """
         found = self.engine.catalog.find(self._name(name))
         if found is None:
             return self.create(name, query, dialect, initialize=initialize, options=options)
@@ -308,57 +323,29 @@ class Tables:
         wanted["partition_by"] = partition_columns(wanted["partition_by"], compiled)
         differing = [n for n in DEFAULTS if getattr(found, stored_as(n)) != wanted[stored_as(n)]]
         if same and not differing:
-            _log.info("stream table %s is up to date", found.full_name.short)
-            return found
+            if found.is_populated:
+                _log.info("stream table %s is up to date", found.full_name.short)
+            return self.loaded(found, initialize)
+        if "refresh_mode" in differing:
+            differing.append("schedule")  # which another mode would change by itself
         changes = {n: options.get(n) if options.get(n) is not None else DEFAULTS[n] for n in differing}
-        return self.alter(name, *((None,) if same else (query, dialect)), options=changes)
+        return self.loaded(self.alter(name, *((None,) if same else (query, dialect)), options=changes), initialize)
 
-    # Drop ------------------------------------------------------------------------------------------------------------
-
-    def drop(self, name: str, if_exists: bool = False, cascade: bool = False) -> None:
-        target = self._name(name)
-        table = self.engine.catalog.find(target) if if_exists else self.engine.catalog.get(target)
-        if table is None:
-            return
-        readers = self.engine.catalog.dependents(table.source_key)
-        if readers and not cascade:
-            raise StreamTableInUse(
-                f"stream table {table.full_name.short} is read by {', '.join(r.full_name.short for r in readers)}",
-                hint="drop those first, or drop with cascade",
-            )
-        delivered = self.engine.catalog.deliveries(table.id)
-        if delivered and not cascade:
-            raise StreamTableInUse(
-                f"stream table {table.full_name.short} is delivered to {', '.join(d.full_target for d in delivered)}",
-                hint="end those deliveries first, or drop with cascade",
-            )
-        for known in delivered:
-            self.deliveries.forget(known)
-        for reader in readers:
-            self.drop(str(reader.full_name), if_exists=True, cascade=True)
-        if self.engine.catalog.find(target) is None:
-            return  # a mirror, which went with the last of its readers
-        with leased(self.engine, [table.id]):
-            self._remove(table)
-
-    def _remove(self, table: StreamTable) -> None:
-        if table.is_mirror:
-            self.captures.drop([table])
-            self.announcer.dropped(table)
-            return
-        edges = self.engine.catalog.dependencies(table.id)
-        self._forget(table)
-        self.captures.unread(_upstreams(edges))
-        if table.requested_cdc_mode is not None:
-            self.modes.follow(edges)
-
-    def _forget(self, table: StreamTable) -> None:
-        self.engine.catalog.delete(table.id)
-        self.announcer.dropped(table)
-        self.names.hide(table)
-        self.engine.forget(table)
-        self.engine.ddl += 1
-        shutil.rmtree(self.engine.layout.folder(table.storage_id), ignore_errors=True)
+    def loaded(self, table: StreamTable, wanted: bool) -> StreamTable:
+        """Load a table that was never loaded: that was not asked for, or the process that began it died."""
+        if table.is_populated or not wanted or table.is_mirror or table.status is Status.SUSPENDED:
+            return table
+        name = table.full_name.short
+        try:
+            done = self.rounds.refresh(table, None)
+        except RefreshInProgress as error:
+            _log.info("stream table %s is not loaded yet: %s", name, error.message)
+            return table
+        after = self.engine.catalog.get_by_id(table.id)
+        if not after.is_populated:
+            raise StreamTableNotPopulated(f"stream table {name} could not be loaded: {done.reason}", detail=done.detail)
+        self.names.show(after)
+        return after
 
 
 _OF_MIRRORS = {"schedule", "effective_schedule", "fold_policy", "tier", "status", "consecutive_errors"}
@@ -372,11 +359,6 @@ def _columns(definition: Definition) -> dict[str, Any]:
         "definition_kind": definition.kind,
         "definition_reference": definition.reference,
     }
-
-
-def _upstreams(edges: Sequence[Dependency]) -> list[str]:
-    """The stream tables that these edges lead to, among them mirrors."""
-    return [edge.source_name for edge in edges if edge.stream_table_id is not None]
 
 
 def _asked(table: StreamTable) -> CdcMode | None:
