@@ -52,6 +52,7 @@ from freshlake.service.report import Report, Validation
 from freshlake.service.rounds import Rounds
 from freshlake.service.sampler import Sampler
 from freshlake.service.scheduler import Scheduler
+from freshlake.service.shown import Shown
 from freshlake.service.snapshots import Snapshot, Snapshots
 from freshlake.service.source_calls import SourceCalls
 from freshlake.service.sources import Sources
@@ -128,7 +129,7 @@ class Freshlake(LookingCalls, GroupCalls, SourceCalls, AlertCalls):
         self._on_demand = OnDemand(engine, self._rounds, self._scheduler)
         self._reading = Reading(engine, lambda table: self._on_demand.read(self._immediate.caught_up(table)))
         self._snapshots = Snapshots(engine, self._reading, self._name)
-        self._sql = Sql(engine, self._names, self._reading.state, self._immediate)
+        self._sql = Sql(engine, self._names, Shown(engine, self._names, self._reading.state), self._immediate)
         self._report = Report(self._tables)
         self._health = Health(engine, self._capture_report, self._deliveries)
         self._doctor = Doctor(engine, self._health)

@@ -132,7 +132,7 @@ class Queries:
         return unchanged
 
     def forget(self, table: StreamTable) -> None:
-        for key in [k for k in self._queries if k[1] == table.id]:
+        for key in [k for k in tuple(self._queries) if k[1] == table.id]:
             self._queries.pop(key, None)
 
 

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from freshlake.compiler.bridge import Bridge
 from freshlake.compiler.refusals import VIEW_DEPTH
+from freshlake.refresh.session_names import SessionNames
 from freshlake.session import own_catalog
 
 PINNED_SETTINGS = (
@@ -64,8 +65,8 @@ class Worker:
     running: SparkSession
     bridge: Bridge
     run_bridge: Bridge
-    builtin: tuple[frozenset[str], ...] = ()
-    """Functions that a session has from the start, by registry."""
+    names: SessionNames
+    """What `binding` keeps."""
     # What the sessions are set to: every setting is a round trip, and most refreshes are like the one before.
     _small: bool | None = None
     _few_rows: bool = False
@@ -77,8 +78,8 @@ class Worker:
         binding.conf.set("spark.sql.view.maxNestedViewDepth", str(VIEW_DEPTH))
         for key, value in _ENGINE.items():
             running.conf.set(key, value)
-        builtin = tuple(_names(registry.listFunction()) for registry in _registries(binding))
-        return cls(binding, running, Bridge(binding), Bridge(running), builtin)
+        bridge = Bridge(binding)
+        return cls(binding, running, bridge, Bridge(running), SessionNames.of(bridge))
 
     def pin(self, settings: Mapping[str, Any]) -> None:
         """Analyze under these settings, and under the session's own for what is not named."""
@@ -86,15 +87,8 @@ class Worker:
         self.binding.catalog.setCurrentDatabase(str(settings.get(SCHEMA, "default")))
 
     def forget_names(self) -> None:
-        """Only names of the catalog count, as they are now: what an earlier definition left in the session is dropped,
-        and functions of the catalog that the session has kept, since another session may have replaced them."""
-        self.binding._jsparkSession.sessionState().catalog().clearTempTables()
-        for registry, builtin in zip(_registries(self.binding), self.builtin, strict=True):
-            known = registry.listFunction()
-            if known.size() == len(builtin):
-                continue  # to write down 600 names takes Spark longer than all else here
-            for name in _names(known) - builtin:
-                registry.dropFunction(self.bridge.function_identifier(name))
+        """Only names of the catalog count, as they are now."""
+        self.names.forget()
 
     def run_under(self, settings: Mapping[str, Any]) -> None:
         """Run what comes next under these settings."""
@@ -151,16 +145,6 @@ class JobCount:
 def pinned_settings(spark: SparkSession) -> dict[str, str]:
     found = ((key, spark.conf.get(key, None)) for key in PINNED_SETTINGS)
     return {key: value for key, value in found if value is not None} | {SCHEMA: spark.catalog.currentDatabase()}
-
-
-def _registries(session: SparkSession) -> tuple[Any, Any]:
-    """Of scalar and aggregate functions, and of table functions."""
-    state = session._jsparkSession.sessionState()
-    return state.functionRegistry(), state.tableFunctionRegistry()
-
-
-def _names(functions: Any) -> frozenset[str]:
-    return frozenset(functions.mkString("\n").splitlines())
 
 
 def _set(session: SparkSession, keys: Iterable[str], values: Mapping[str, Any]) -> None:

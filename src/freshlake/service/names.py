@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Collection, Iterator, Mapping
+import threading
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from freshlake.errors import FreshlakeError
 from freshlake.refresh.layout import Layout
 from freshlake.refresh.spark_errors import translated
 from freshlake.service.held import held_columns
+from freshlake.service.own_session import OwnSession
 from freshlake.statements.relations import relations, renamed
 from freshlake.statements.target import FunctionStatement, mentioned
 
@@ -40,10 +42,16 @@ class Names:
     catalog: Catalog
     layout: Layout
     embedded: bool
+    own: OwnSession = field(init=False)
     _known: dict[TableName, str] = field(default_factory=dict)
     _captured: set[str] = field(default_factory=set)
     """Schemas that were made in Spark for the tables of source databases."""
     _is_shown: bool = False
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+    """Refreshes and users make names known at the same time, each by what it has just read in the lake's catalog."""
+
+    def __post_init__(self) -> None:
+        self.own = OwnSession(self.spark)
 
     def begin(self) -> None:
         """A session of the user's own is used past Freshlake, so it knows all names from the start."""
@@ -61,6 +69,10 @@ class Names:
 
     def ensure(self, text: str | None) -> None:
         """Make what a text mentions (None: everything) resolvable; views bring what they read with them."""
+        with self._lock:
+            self._ensure(text)
+
+    def _ensure(self, text: str | None) -> None:
         entries = {e.name: e for e in self.catalog.tables()} if self.embedded else {}
         streams = {t.full_name: t for t in self.catalog.stream_tables()}
         self._forget({*entries, *streams})
@@ -69,7 +81,7 @@ class Names:
         words = None if text is None else _closure(mentioned(text), entries)
         for table in streams.values():
             if (words is None or table.name in words) and table.output_schema is not None:
-                self.show(table)
+                self._show(table)
         wanted = [e for e in entries.values() if words is None or e.word in words]
         for entry in (e for e in wanted if not e.has_text):
             self._register(entry)
@@ -121,8 +133,10 @@ class Names:
         if self._known.get(entry.name) == stamp:
             return
         if entry.has_text:
-            with self.in_schema(entry.location or DEFAULT_SCHEMA):
-                self.spark.sql(_made_again(entry))
+            with self.own.in_schema(entry.location or DEFAULT_SCHEMA) as session:
+                session.sql(_made_again(entry))
+            if entry.kind is TableKind.FUNCTION:
+                self.own.tell_of_function(entry.name.spark_schema, entry.word)
         elif not self._exists(entry.name):
             provider = entry.provider or "delta"
             if _is_gone(entry.location, provider):
@@ -132,18 +146,12 @@ class Names:
             self.spark.sql(f"CREATE TABLE IF NOT EXISTS {_sql(entry.name)} USING {provider} LOCATION '{place}'")
         self._known[entry.name] = stamp
 
-    @contextlib.contextmanager
-    def in_schema(self, name: str) -> Iterator[None]:
-        """Look unqualified names up in this schema."""
-        current = self.spark.catalog.currentDatabase()
-        self.spark.catalog.setCurrentDatabase(name)
-        try:
-            yield
-        finally:
-            self.spark.catalog.setCurrentDatabase(current)
-
     def show(self, table: StreamTable) -> None:
         """A view over the base: what plain Spark sees is the state of the last fold, without hidden columns."""
+        with self._lock:
+            self._show(table)
+
+    def _show(self, table: StreamTable) -> None:
         generation, held = table.generation or 1, held_columns(self.catalog, table)
         stamp = f"stream:{generation}:{table.fingerprint}:{'' if held is None else sorted(held)}"
         if self._known.get(table.full_name) == stamp:
@@ -170,15 +178,18 @@ class Names:
             self._captured.add(name.spark_schema)
 
     def hide(self, table: StreamTable) -> None:
-        self._known.pop(table.full_name, None)
         # its schema may be gone already
-        with contextlib.suppress(PySparkException):
+        with self._lock, contextlib.suppress(PySparkException):
+            self._known.pop(table.full_name, None)
             self.spark.sql(f"DROP VIEW IF EXISTS {_sql(table.full_name)}")
 
     def record(self) -> None:
         """After DDL: bring the lake's catalog in step with Spark's."""
-        if not self.embedded:
-            return
+        if self.embedded:
+            with self._lock:
+                self._record()
+
+    def _record(self) -> None:
         state = self.spark._jsparkSession.sessionState().catalog()
         streams = {TableName(t.full_name.spark_schema, t.name) for t in self.catalog.stream_tables()}
         found: dict[TableName, Any] = {}
@@ -196,8 +207,11 @@ class Names:
 
     def record_function(self, statement: FunctionStatement, schema: str) -> None:
         """After a statement that made or dropped a function; Spark keeps no text of it that could be run again."""
-        if not self.embedded or statement.temporary:
-            return
+        if self.embedded and not statement.temporary:
+            with self._lock:
+                self._record_function(statement, schema)
+
+    def _record_function(self, statement: FunctionStatement, schema: str) -> None:
         name = TableName.of(statement.name, schema)
         name = TableName(name.schema, f"{name.name}()")
         if statement.verb == "DROP":

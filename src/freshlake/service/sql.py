@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark.sql import DataFrame
 
-from freshlake.catalog.names import DEFAULT_SCHEMA, TableName
-from freshlake.catalog.records import RegisteredTable, StreamTable
+from freshlake.catalog.names import TableName
+from freshlake.catalog.records import StreamTable
 from freshlake.errors import (
     AlreadyExists,
     FreshlakeError,
     InvalidQuery,
     SourceDdlBlocked,
-    StreamTableNotPopulated,
     StreamTableProtected,
 )
 from freshlake.refresh.edges import tracked
@@ -27,7 +25,7 @@ from freshlake.refresh.spark_errors import translated
 from freshlake.service.held import left_out
 from freshlake.service.immediate import Immediate
 from freshlake.service.names import Names
-from freshlake.statements.relations import renamed
+from freshlake.service.shown import Shown
 from freshlake.statements.target import (
     DDL,
     defines_view,
@@ -39,13 +37,13 @@ from freshlake.statements.target import (
     written_paths,
 )
 
-Read = Callable[[StreamTable], DataFrame]
-
 _OF_COLUMNS = {
     *("AddColumns", "AlterColumns", "DropColumns", "RenameColumn", "ReplaceColumns"),
     *("DropTable", "RenameTable", "ReplaceTable", "ReplaceTableAsSelect"),
 }
 """Kinds of statements, as Spark's parser calls them, after which a table has other columns, or is gone."""
+_WRITES = {"InsertIntoStatement", "MergeIntoTable", "CreateTableAsSelect", "ReplaceTableAsSelect"}
+"""Kinds of statements that look nothing up any more once they are analyzed, and then may take long."""
 _UNRESOLVED = re.compile(r"\[UNRESOLVED_COLUMN\S*\].*? with name (?:`(?:[^`]|``)+`\.)*`((?:[^`]|``)+)`", re.DOTALL)
 """What Spark says of a column that it does not find; its name without those before it."""
 _STORE_PLAN = "spark.sql.legacy.storeAnalyzedPlanForView"
@@ -55,7 +53,7 @@ _STORE_PLAN = "spark.sql.legacy.storeAnalyzedPlanForView"
 class Sql:
     engine: Engine
     names: Names
-    read: Read
+    shown: Shown
     immediate: Immediate
 
     def run(self, text: str) -> DataFrame:
@@ -83,13 +81,9 @@ class Sql:
     def _check_ddl(self, text: str) -> None:
         """Refuse what would change the columns of a table that is read, or remove it."""
         read = tracked(self.engine.catalog, self._targets(text))
-        if read and self._parsed(text).getClass().getSimpleName() in _OF_COLUMNS:
+        if read and self.shown.parsed(text).getClass().getSimpleName() in _OF_COLUMNS:
             readers = sorted({r.full_name.short for e in read for r in self.engine.catalog.dependents(e.source_key)})
             raise SourceDdlBlocked(f"table {read[0].source_name} is read by {', '.join(readers)}")
-
-    def _parsed(self, text: str) -> Any:
-        with translated():
-            return self.engine.spark._jsparkSession.sessionState().sqlParser().parsePlan(text)
 
     def _targets(self, text: str) -> list[str]:
         """The plain tables that the statement changes, by name or path."""
@@ -107,16 +101,28 @@ class Sql:
         schema = self.engine.spark.catalog.currentDatabase()
         with self._explained(text), translated():
             if view == "PERMANENT" or function:
-                frame = self.engine.spark.sql(self.names.in_spark(text))
-            else:
-                with self._shown(text, schema) as rewritten, self._kept(view == "TEMPORARY"):
+                # it keeps the names, so it is analyzed while nobody has views of these names in the session
+                with self.shown.analyzing(text, {}) as rewritten:
                     frame = self.engine.spark.sql(rewritten)
+            else:
+                frame = self._result(text, keeps=view == "TEMPORARY")
         if first_word(text) in DDL:
             self.engine.ddl += 1
             self.names.record()
             if function:
                 self.names.record_function(function, schema)
         return frame
+
+    def _result(self, text: str, *, keeps: bool) -> DataFrame:
+        spark, states = self.engine.spark, self.shown.states(text)
+        if not states and not keeps and first_word(text) != "SHOW":
+            return spark.sql(self.names.in_spark(text))
+        with self.shown.analyzing(text, states) as rewritten, self._kept(keeps):
+            if not written(text) or self.shown.parsed(rewritten).getClass().getSimpleName() not in _WRITES:
+                return spark.sql(rewritten)
+            write = self.shown.analyzed(rewritten)
+        # others need not wait until it has written
+        return self.shown.carried_out(write)
 
     @contextmanager
     def _explained(self, text: str) -> Iterator[None]:
@@ -167,54 +173,6 @@ class Sql:
         return self.engine.catalog.find(name)
 
     @contextmanager
-    def _shown(self, text: str, schema: str, inside: frozenset[TableName] = frozenset()) -> Iterator[str]:
-        """Show stream tables, and views that read them, as temporary views while Spark analyzes the text.
-
-        Temporary views have no schema: those of other schemas get names of their own, which the text then uses.
-        `inside` are the views whose text this is: a word there that equals their name is a column.
-        """
-        shown = self._states(text, inside)
-        view_of = {name: name.name if name.spark_schema == schema else _alias(name) for name in shown}
-        views = {view_of[name]: frame for name, frame in shown.items()}
-        # a captured table may be written with its three parts, or as Spark knows it
-        names = {tuple(str(name).split(".")): (view,) for name, view in view_of.items()}
-        names |= {(name.spark_schema, name.name): (view,) for name, view in view_of.items()}
-        try:
-            for view, frame in views.items():
-                frame.createOrReplaceTempView(view)
-            yield self.names.in_spark(renamed(text, names))
-        finally:
-            for view in views:
-                self.engine.spark.catalog.dropTempView(view)
-
-    def _states(self, text: str, inside: frozenset[TableName]) -> dict[TableName, DataFrame]:
-        mentions = mentioned(text)
-        streams = self.engine.catalog.stream_tables()
-        states = {}
-        for table in (t for t in streams if t.name in mentions):
-            if table.is_populated:
-                states[table.full_name] = self.read(table)
-            else:
-                self._check_unread(text, table)
-        for view in self.names.views_over({t.full_name for t in streams}, text):
-            if view.name not in inside:
-                states[view.name] = self._analyzed(view, inside | {view.name})
-        return states
-
-    def _analyzed(self, view: RegisteredTable, inside: frozenset[TableName]) -> DataFrame:
-        schema = view.location or DEFAULT_SCHEMA
-        with self.names.in_schema(schema), self._shown(view.view_text or "", schema, inside) as rewritten:
-            return self.engine.spark.sql(rewritten)
-
-    def _check_unread(self, text: str, table: StreamTable) -> None:
-        """A word equal to the name of a table without data may be something else: Spark's parser knows."""
-        plan = self._parsed(text).toString()
-        if re.search(rf"UnresolvedRelation \[([\w, ]*, )?{table.name}\]", plan, re.I):
-            raise StreamTableNotPopulated(
-                f"stream table {table.full_name.short} has not been loaded yet", hint="refresh it first"
-            )
-
-    @contextmanager
     def _kept(self, wanted: bool) -> Iterator[None]:
         """A temporary view keeps the rows its stream tables have now; by text it would look for names that are gone."""
         spark = self.engine.spark
@@ -225,10 +183,6 @@ class Sql:
         finally:
             if wanted:
                 spark.conf.unset(_STORE_PLAN)
-
-
-def _alias(name: TableName) -> str:
-    return f"__fl_{name.spark_schema}__{name.name}"
 
 
 def _protected(what: str, verb: str) -> StreamTableProtected:

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from freshlake.errors import InvalidArgument
 from freshlake.service.groups import group_row
 from freshlake.service.options import DEFAULTS, NAMES
-from freshlake.service.shown import show
+from freshlake.service.show_statements import show
 from freshlake.statements import values as s
 from freshlake.statements.parse import parse_statement
 
