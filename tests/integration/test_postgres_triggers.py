@@ -23,7 +23,7 @@ from freshlake.sources.postgres.server import look
 from freshlake.sources.postgres.tables import Captured, capture_all, capture_some, widened
 from freshlake.sources.postgres.trigger.buffers import compact, lengths, sizes
 from freshlake.sources.postgres.trigger.capture import TriggerCapture
-from freshlake.sources.postgres.trigger.install import install, uninstall
+from freshlake.sources.postgres.trigger.install import install, keep_installed, uninstall
 from tests.bags import canonical
 from tests.integration.capture_database import Database, new_database
 from tests.integration.capture_mirror import NAMES, TABLES, Load, Mirror, reasons, summed
@@ -364,6 +364,47 @@ def test_after_ddl_capture_is_made_anew_and_goes_on(database: Database) -> None:
     mirror = Mirror.begin(database, capture, [made.captured])
     database.run("UPDATE t SET a = 10000000000, c = 'y'")
     mirror.check(capture)
+
+
+FOLLOWED = (*(ddl for ddl in CHANGES if not ddl.startswith("DROP SCHEMA")), "ALTER TYPE mood SET SCHEMA public")
+
+
+def test_after_each_ddl_capture_is_brought_up_to_date_once(database: Database) -> None:
+    for number, ddl in enumerate(FOLLOWED):
+        database.run(f"""
+            DROP TYPE IF EXISTS public.mood CASCADE; CREATE SCHEMA s{number}; SET search_path TO s{number};
+            CREATE TYPE mood AS ENUM ('sad', 'happy'); CREATE TABLE t (a int, b text, m mood);
+        """)
+        capture, _ = captured(database, f"s{number}.t")
+        for statement in ddl.split("; "):
+            database.run(statement)
+        tables = [database.captured(f"s{number}.t")]
+        made = [as_it_is(database, tables) for _ in range(2)]
+        assert made[0] == made[1] != "", ddl
+        mirror = Mirror.begin(database, capture, tables)
+        database.run("INSERT INTO t (a) VALUES (1), (2); UPDATE t SET a = 3 WHERE a = 1; DELETE FROM t WHERE a = 2")
+        mirror.check(capture)
+        assert mirror.count(tables[0]) == 1, ddl
+
+
+def test_a_table_that_becomes_a_partition_is_captured_by_row_from_then_on(database: Database) -> None:
+    database.run("CREATE TABLE p (k int) PARTITION BY LIST (k); CREATE TABLE t (k int)")
+    capture, _ = captured(database, "public.t")
+    database.run("ALTER TABLE p ATTACH PARTITION t FOR VALUES IN (1)")
+    tables = [database.captured("public.t")]
+    as_it_is(database, tables)
+    mirror = Mirror.begin(database, capture, tables)
+    database.run("INSERT INTO p VALUES (1)")
+    mirror.check(capture)
+    assert mirror.count(tables[0]) == 1
+
+
+def as_it_is(database: Database, tables: list[Captured]) -> str:
+    """Capture tables as they are now; which rows of the catalog stand for the functions after that."""
+    with connect(database.reference) as connection:
+        keep_installed(connection, PROJECT, tables)
+    made = "SELECT string_agg(p.xmin::text, ',' ORDER BY p.oid) FROM pg_proc p WHERE p.proname ~ '^cdc_'"
+    return str(database.one(made))
 
 
 def test_partitions_present_and_future_are_captured_through_the_parent_and_directly(database: Database) -> None:

@@ -13,6 +13,7 @@ from freshlake.sources.postgres.naming import Names, quoted
 from freshlake.sources.postgres.server import Server, look
 from freshlake.sources.postgres.tables import Captured
 from freshlake.sources.postgres.trigger import statements
+from freshlake.sources.postgres.trigger.presence import missing
 
 if TYPE_CHECKING:
     import psycopg
@@ -24,6 +25,10 @@ LEFT JOIN pg_attribute a ON a.attrelid = to_regclass(%s) AND a.attname = b.name 
 """
 _FUNCTIONS = """
 SELECT n.nspname || '.' || p.proname FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+WHERE n.nspname = %s AND p.proname ~ %s
+"""
+_SOURCES = """
+SELECT p.proname::text, p.prosrc FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
 WHERE n.nspname = %s AND p.proname ~ %s
 """
 _TRIGGERED = """
@@ -60,6 +65,16 @@ def install(
     """Capture tables from the commit of this one transaction on, and all of them or none."""
     with transaction(connection) as cursor:
         return install_within(cursor, names, tables, lock_seconds)
+
+
+def keep_installed(
+    connection: psycopg.Connection[Any], names: Names, tables: Sequence[Captured], *, lock_seconds: float = LOCK_SECONDS
+) -> tuple[Captured, ...]:
+    """Capture tables as they are described; what is captured just so already is left alone, without any lock."""
+    with transaction(connection, read_only=True) as cursor:
+        if not missing(cursor, names, tables) and all(_is_up_to_date(cursor, names, table) for table in tables):
+            return tuple(tables)
+    return tuple(made.captured for made in install(connection, names, tables, lock_seconds=lock_seconds))
 
 
 def install_within(
@@ -118,6 +133,16 @@ def _make_buffer(cursor: psycopg.Cursor[Any], names: Names, captured: Captured) 
     cursor.execute(f"DROP TABLE IF EXISTS {buffer}".encode())
     cursor.execute(statements.create_buffer(names, captured).encode())
     return True
+
+
+def _is_up_to_date(cursor: psycopg.Cursor[Any], names: Names, captured: Captured) -> bool:
+    """Whether functions and buffer are those of the table as it is described: DDL leaves them as they were."""
+    images = statements.image_columns(captured)
+    rows = cursor.execute(_BUFFER_COLUMNS, [list(images), list(images.values()), names.buffer(captured.oid)]).fetchall()
+    found = cursor.execute(_SOURCES, [names.schema, f"^cdc_{names.project}_{captured.oid}_"]).fetchall()
+    there = {f"{names.schema}.{name}": source for name, source in found}
+    wide = _as_in_buffer(cursor, names, captured)
+    return all(is_there and is_same for _, is_there, is_same in rows) and there == statements.sources(names, wide)
 
 
 def _as_in_buffer(cursor: psycopg.Cursor[Any], names: Names, captured: Captured) -> Captured:
