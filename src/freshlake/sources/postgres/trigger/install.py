@@ -13,7 +13,7 @@ from freshlake.sources.postgres.naming import Names, quoted
 from freshlake.sources.postgres.server import Server, look
 from freshlake.sources.postgres.tables import Captured
 from freshlake.sources.postgres.trigger import statements
-from freshlake.sources.postgres.trigger.presence import missing
+from freshlake.sources.postgres.trigger.presence import family, missing
 
 if TYPE_CHECKING:
     import psycopg
@@ -36,6 +36,13 @@ SELECT DISTINCT quote_ident(s.nspname) || '.' || quote_ident(c.relname)
 FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_namespace n ON n.oid = p.pronamespace
 JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace s ON s.oid = c.relnamespace
 WHERE n.nspname = %s AND p.proname ~ %s ORDER BY 1
+"""
+_STRAYS = """
+SELECT quote_ident(t.tgname), quote_ident(s.nspname) || '.' || quote_ident(c.relname)
+FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_namespace n ON n.oid = p.pronamespace
+JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace s ON s.oid = c.relnamespace
+WHERE n.nspname = %s AND p.proname ~ %s AND t.tgparentid = 0
+  AND NOT (t.tgname = ANY (%s::text[]) AND t.tgrelid = ANY (%s::oid[]))
 """
 _BUFFERS = """
 SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -110,6 +117,7 @@ def _make_schema(cursor: psycopg.Cursor[Any], names: Names) -> None:
 def _install(cursor: psycopg.Cursor[Any], names: Names, captured: Captured) -> Installed:
     lost = _make_buffer(cursor, names, captured)
     wide = _as_in_buffer(cursor, names, captured)
+    _drop_strays(cursor, names, captured)
     texts = [
         *statements.create_functions(names, wide),
         *statements.revoke_functions(names, wide),
@@ -118,6 +126,15 @@ def _install(cursor: psycopg.Cursor[Any], names: Names, captured: Captured) -> I
     for text in texts:
         cursor.execute(text.encode())
     return Installed(captured, lost)
+
+
+def _drop_strays(cursor: psycopg.Cursor[Any], names: Names, captured: Captured) -> None:
+    """Triggers that write to this buffer from where they should not: under another name, or on a former partition."""
+    triggers = [names.trigger(captured.oid, event) for event in (*statements.EVENTS, statements.TRUNCATION)]
+    functions = f"^cdc_{names.project}_{captured.oid}_"
+    strays = cursor.execute(_STRAYS, [names.schema, functions, triggers, family(captured)]).fetchall()
+    for trigger, place in strays:
+        cursor.execute(f"DROP TRIGGER {trigger} ON {place}".encode())
 
 
 def _make_buffer(cursor: psycopg.Cursor[Any], names: Names, captured: Captured) -> bool:

@@ -110,7 +110,7 @@ _TRANSITIONS = {
 
 
 def _trigger(names: Names, oid: int, place: str, event: str, timing: str) -> Iterator[str]:
-    trigger = names.trigger(event)
+    trigger = names.trigger(oid, event)
     # dropping it first would need a lock against readers, too
     yield f"CREATE OR REPLACE TRIGGER {trigger} {timing} EXECUTE FUNCTION {names.function(oid, event)}()"
     # also for rows that a subscription or a restore writes
