@@ -23,7 +23,7 @@ from freshlake.sources.postgres.server import look
 from freshlake.sources.postgres.tables import Captured, capture_all, capture_some, widened
 from freshlake.sources.postgres.trigger.buffers import compact, lengths, sizes
 from freshlake.sources.postgres.trigger.capture import TriggerCapture
-from freshlake.sources.postgres.trigger.install import install, uninstall
+from freshlake.sources.postgres.trigger.install import install, keep_installed, uninstall
 from tests.bags import canonical
 from tests.integration.capture_database import Database, new_database
 from tests.integration.capture_mirror import NAMES, TABLES, Load, Mirror, reasons, summed
@@ -321,8 +321,10 @@ CHANGES = {
     "ALTER TYPE mood RENAME VALUE 'sad' TO 'blue'": "schema-changed",
     "ALTER TABLE t ALTER COLUMN b TYPE text USING upper(b)": "table-rewritten",
     "ALTER TABLE t DISABLE TRIGGER ALL": "capture-missing",
-    "ALTER TABLE t ENABLE TRIGGER freshlake_cdc_p1_upd": "capture-missing",
-    "DROP TRIGGER freshlake_cdc_p1_ins ON t": "capture-missing",
+    "ALTER TABLE t ENABLE TRIGGER freshlake_cdc_p1_{oid}_upd": "capture-missing",
+    "DROP TRIGGER freshlake_cdc_p1_{oid}_ins ON t": "capture-missing",
+    "CREATE OR REPLACE TRIGGER freshlake_cdc_p1_{oid}_ins AFTER INSERT ON t FOR EACH STATEMENT "
+    "EXECUTE FUNCTION freshlake_changes.cdc_p1_{oid}_trunc()": "capture-missing",
     "DROP SCHEMA freshlake_changes CASCADE": "capture-missing",
 }
 
@@ -336,7 +338,7 @@ def test_writers_go_on_after_ddl_and_capture_notices(database: Database) -> None
         capture, (table,) = captured(database, f"s{number}.t")
         start = capture.head()
         database.run("INSERT INTO t VALUES (1, 'x', 'sad')")
-        for statement in ddl.split("; "):
+        for statement in ddl.format(oid=table.oid).split("; "):
             database.run(statement)
         database.run("INSERT INTO t (a) VALUES (5000000)")
         database.run("UPDATE t SET a = a + 1; DELETE FROM t WHERE a = 1")
@@ -364,6 +366,47 @@ def test_after_ddl_capture_is_made_anew_and_goes_on(database: Database) -> None:
     mirror = Mirror.begin(database, capture, [made.captured])
     database.run("UPDATE t SET a = 10000000000, c = 'y'")
     mirror.check(capture)
+
+
+FOLLOWED = (*(ddl for ddl in CHANGES if not ddl.startswith("DROP SCHEMA")), "ALTER TYPE mood SET SCHEMA public")
+
+
+def test_after_each_ddl_capture_is_brought_up_to_date_once(database: Database) -> None:
+    for number, ddl in enumerate(FOLLOWED):
+        database.run(f"""
+            DROP TYPE IF EXISTS public.mood CASCADE; CREATE SCHEMA s{number}; SET search_path TO s{number};
+            CREATE TYPE mood AS ENUM ('sad', 'happy'); CREATE TABLE t (a int, b text, m mood);
+        """)
+        capture, (table,) = captured(database, f"s{number}.t")
+        for statement in ddl.format(oid=table.oid).split("; "):
+            database.run(statement)
+        tables = [database.captured(f"s{number}.t")]
+        made = [as_it_is(database, tables) for _ in range(2)]
+        assert made[0] == made[1] != "", ddl
+        mirror = Mirror.begin(database, capture, tables)
+        database.run("INSERT INTO t (a) VALUES (1), (2); UPDATE t SET a = 3 WHERE a = 1; DELETE FROM t WHERE a = 2")
+        mirror.check(capture)
+        assert mirror.count(tables[0]) == 1, ddl
+
+
+def test_a_table_that_becomes_a_partition_is_captured_by_row_from_then_on(database: Database) -> None:
+    database.run("CREATE TABLE p (k int) PARTITION BY LIST (k); CREATE TABLE t (k int)")
+    capture, _ = captured(database, "public.t")
+    database.run("ALTER TABLE p ATTACH PARTITION t FOR VALUES IN (1)")
+    tables = [database.captured("public.t")]
+    as_it_is(database, tables)
+    mirror = Mirror.begin(database, capture, tables)
+    database.run("INSERT INTO p VALUES (1)")
+    mirror.check(capture)
+    assert mirror.count(tables[0]) == 1
+
+
+def as_it_is(database: Database, tables: list[Captured]) -> str:
+    """Capture tables as they are now; which rows of the catalog stand for the functions after that."""
+    with connect(database.reference) as connection:
+        keep_installed(connection, PROJECT, tables)
+    made = "SELECT string_agg(p.xmin::text, ',' ORDER BY p.oid) FROM pg_proc p WHERE p.proname ~ '^cdc_'"
+    return str(database.one(made))
 
 
 def test_partitions_present_and_future_are_captured_through_the_parent_and_directly(database: Database) -> None:
@@ -397,6 +440,40 @@ def test_a_partition_that_is_captured_by_itself_hears_what_its_parent_is_told(da
     """)
     script = "INSERT INTO p VALUES (1), (1); INSERT INTO q1 VALUES (1); UPDATE q SET k = 2; DELETE FROM p"
     follow(database, f"{script}; INSERT INTO p VALUES (1)", "public.p1", "public.q1")
+
+
+@pytest.mark.parametrize("names", [("public.p", "public.p1"), ("public.p1", "public.p")])
+def test_a_table_and_one_of_its_partitions_are_both_captured(database: Database, names: tuple[str, ...]) -> None:
+    database.run("""
+        CREATE TABLE p (k int) PARTITION BY LIST (k); CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1);
+        CREATE TABLE p2 PARTITION OF p FOR VALUES IN (2); INSERT INTO p VALUES (1), (2);
+    """)
+    for name in names:
+        capture, _ = captured(database, name)
+    tables = [database.captured(name) for name in names]
+    mirror = Mirror.begin(database, capture, tables)
+    database.run("INSERT INTO p1 VALUES (1); INSERT INTO p VALUES (1), (2); TRUNCATE p; INSERT INTO p VALUES (1), (1)")
+    mirror.check(capture)
+    parent, part = (database.table(name).oid for name in ("public.p", "public.p1"))
+    with connect(database.reference) as connection:
+        uninstall(connection, PROJECT, [parent])
+    left = [table for table in tables if table.oid == part]
+    mirror = Mirror.begin(database, capture, left)
+    database.run("INSERT INTO p VALUES (1)")
+    mirror.check(capture)
+    assert mirror.count(left[0]) == 3
+
+
+def test_a_partition_that_went_its_own_way_is_not_captured_with_its_parent_any_more(database: Database) -> None:
+    database.run("CREATE TABLE p (k int) PARTITION BY LIST (k); CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1)")
+    database.run("CREATE TABLE p2 PARTITION OF p FOR VALUES IN (2)")
+    capture, _ = captured(database, "public.p")
+    database.run("ALTER TABLE p DETACH PARTITION p1")
+    tables = [database.captured("public.p")]
+    set_up(database, tables)
+    mirror = Mirror.begin(database, capture, tables)
+    database.run("TRUNCATE p1; INSERT INTO p1 VALUES (1); INSERT INTO p VALUES (2)")
+    mirror.check(capture)
 
 
 def test_a_truncated_partition_is_told_from_a_truncated_table(database: Database) -> None:

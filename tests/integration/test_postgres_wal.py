@@ -231,6 +231,30 @@ def test_partitions_are_captured_and_others_noticed(database: Database) -> None:
     assert found == ["partition-truncated", "partitions-changed"]
 
 
+def test_a_table_and_one_of_its_partitions_are_both_captured(database: Database) -> None:
+    database.run("""
+        CREATE TABLE p (k int PRIMARY KEY) PARTITION BY RANGE (k);
+        CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10);
+        CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (10) TO (20);
+    """)
+    capture, mirror = begin(database, "public.p", "public.p1")
+    database.run("INSERT INTO p VALUES (1), (11); UPDATE p SET k = k + 1; INSERT INTO p1 VALUES (5)")
+    mirror.check(capture)
+    assert [mirror.count(table) for table in mirror.tables] == [3, 2]
+    parent, part = mirror.tables
+    with connect(database.reference) as connection:
+        unpublish(connection, PROJECT, [parent.oid])
+    identities = (
+        "SELECT string_agg(relname || relreplident::text, ' ' ORDER BY relname) FROM pg_class WHERE relname ~ '^p.?$'"
+    )
+    assert database.one(identities) == "pd p1f p2d"
+    mirror.tables = [part]
+    del mirror.contents[parent.oid]
+    database.run("DELETE FROM p WHERE k = 2")
+    mirror.check(capture)
+    assert mirror.count(part) == 1
+
+
 def test_every_type_passes_through_the_log(database: Database) -> None:
     database.run(f"{SETUP}; {wide_table('wide')}; ALTER TABLE wide REPLICA IDENTITY FULL")
     capture, mirror = begin(database, "public.wide")

@@ -264,6 +264,9 @@ def test_a_rebuild_keeps_to_what_is_read(orders: Orders) -> None:
     assert orders.refreshed()["shop.public.orders"] == ("REINITIALIZE", "schema-changed")
     assert (orders.shown, orders.in_buffer) == (["region", "id"], ["n_2", "n_3"])
     orders.check()
+    orders.run("INSERT INTO orders (id, region) VALUES (9, 5)")
+    assert orders.refreshed()["shop.public.orders"] == ("DIFFERENTIAL", None)
+    orders.check()
 
 
 @pytest.mark.parametrize("step", ["copying", "appended", "committed"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from struct import pack
 
 import pyarrow as pa
@@ -261,6 +262,18 @@ def test_partitions_are_one_table() -> None:
     (event,) = assembled(transaction(5, *both, Insert(20, row(1)), Truncate((20,)), Insert(21, row(2))), captured=parts)
     assert isinstance(event, Resync)
     assert event.reason is Reason.PARTITION_TRUNCATED
+
+
+def test_a_partition_that_is_captured_by_itself_too_gives_its_rows_to_both() -> None:
+    parts, part = table(20, 21), replace(table(), table=replace(table().table, oid=20, has_parent=True))
+    messages = [*transaction(5, relation(20), Insert(20, row(1)), relation(21), Insert(21, row(2)))]
+    for tables in ([parts, part], [part, parts]):
+        events = list(Assembler(tables, 0, 100, 10**6).events(messages))
+        rows = {event.table.oid: found([event]) for event in events}
+        assert rows == {9: [(1, "n", 1), (2, "n", 1)], 20: [(1, "n", 1)]}
+    messages += transaction(6, Truncate((20,)))
+    events = list(Assembler([parts, part], 0, 100, 10**6).events(messages))
+    assert {event.table.oid: type(event) for event in events} == {9: Resync, 20: Truncated}
 
 
 def test_tables_that_are_not_captured_are_passed_over() -> None:

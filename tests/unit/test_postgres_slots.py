@@ -45,7 +45,9 @@ def test_names_differ_between_projects_and_tables() -> None:
     assert len(made) == len(set(made))
     assert one.slot(5) != one.slot(6) != two.slot(6)
     assert one.publication != two.publication
-    assert all(len(name) <= 63 for name in (Names("x" * 16).slot(2**32 - 1), Names("x" * 16).trigger("trunc")))
+    assert all(
+        len(name) <= 63 for name in (Names("x" * 16).slot(2**32 - 1), Names("x" * 16).trigger(2**32 - 1, "trunc"))
+    )
 
 
 @pytest.mark.parametrize(

@@ -37,9 +37,8 @@ from freshlake.sources.postgres.tables import (
     refused,
     widened,
 )
-from freshlake.sources.postgres.trigger.install import install
+from freshlake.sources.postgres.trigger.install import keep_installed
 from freshlake.sources.postgres.wal.publication import check_log, publish
-from freshlake.sources.postgres.watching import gaps
 from freshlake.statements.relations import has_star
 
 _log = logging.getLogger("freshlake")
@@ -227,14 +226,10 @@ class Captures:
         return self._installed(database, chosen)
 
     def _installed(self, database: CapturedDatabase, described: Captured) -> Captured:
-        mode = database.state().mode
         with database.pool.take() as connection:
-            if mode is Mode.WAL:
+            if database.state().mode is Mode.WAL:
                 return publish(connection, database.names, [described])[0]
-            with transaction(connection, read_only=True) as cursor:
-                if not gaps(cursor, look(cursor), database.names, [described], mode):
-                    return described
-            return install(connection, database.names, [described])[0].captured
+            return keep_installed(connection, database.names, [described])[0]
 
     def describe(self, database: CapturedDatabase, name: TableName) -> Captured:
         """What of a table could be captured; raises TableNotFound, CaptureUnsupported …"""

@@ -36,9 +36,9 @@ class Names:
         """The function of one trigger."""
         return f"{self.schema}.cdc_{self.project}_{oid}_{event}"
 
-    def trigger(self, event: str) -> str:
-        """The trigger on the source table; other projects' triggers may stand beside it."""
-        return f"freshlake_cdc_{self.project}_{event}"
+    def trigger(self, oid: int, event: str) -> str:
+        """The trigger on a source table and on its partitions; those of others may stand beside it."""
+        return f"freshlake_cdc_{self.project}_{oid}_{event}"
 
     @property
     def guard(self) -> str:

@@ -13,6 +13,7 @@ from freshlake.sources.postgres.naming import Names, quoted
 from freshlake.sources.postgres.server import Server, look
 from freshlake.sources.postgres.tables import Captured
 from freshlake.sources.postgres.trigger import statements
+from freshlake.sources.postgres.trigger.presence import family, missing
 
 if TYPE_CHECKING:
     import psycopg
@@ -26,11 +27,22 @@ _FUNCTIONS = """
 SELECT n.nspname || '.' || p.proname FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
 WHERE n.nspname = %s AND p.proname ~ %s
 """
+_SOURCES = """
+SELECT p.proname::text, p.prosrc FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+WHERE n.nspname = %s AND p.proname ~ %s
+"""
 _TRIGGERED = """
 SELECT DISTINCT quote_ident(s.nspname) || '.' || quote_ident(c.relname)
 FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_namespace n ON n.oid = p.pronamespace
 JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace s ON s.oid = c.relnamespace
 WHERE n.nspname = %s AND p.proname ~ %s ORDER BY 1
+"""
+_STRAYS = """
+SELECT quote_ident(t.tgname), quote_ident(s.nspname) || '.' || quote_ident(c.relname)
+FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_namespace n ON n.oid = p.pronamespace
+JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace s ON s.oid = c.relnamespace
+WHERE n.nspname = %s AND p.proname ~ %s AND t.tgparentid = 0
+  AND NOT (t.tgname = ANY (%s::text[]) AND t.tgrelid = ANY (%s::oid[]))
 """
 _BUFFERS = """
 SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -60,6 +72,16 @@ def install(
     """Capture tables from the commit of this one transaction on, and all of them or none."""
     with transaction(connection) as cursor:
         return install_within(cursor, names, tables, lock_seconds)
+
+
+def keep_installed(
+    connection: psycopg.Connection[Any], names: Names, tables: Sequence[Captured], *, lock_seconds: float = LOCK_SECONDS
+) -> tuple[Captured, ...]:
+    """Capture tables as they are described; what is captured just so already is left alone, without any lock."""
+    with transaction(connection, read_only=True) as cursor:
+        if not missing(cursor, names, tables) and all(_is_up_to_date(cursor, names, table) for table in tables):
+            return tuple(tables)
+    return tuple(made.captured for made in install(connection, names, tables, lock_seconds=lock_seconds))
 
 
 def install_within(
@@ -95,6 +117,7 @@ def _make_schema(cursor: psycopg.Cursor[Any], names: Names) -> None:
 def _install(cursor: psycopg.Cursor[Any], names: Names, captured: Captured) -> Installed:
     lost = _make_buffer(cursor, names, captured)
     wide = _as_in_buffer(cursor, names, captured)
+    _drop_strays(cursor, names, captured)
     texts = [
         *statements.create_functions(names, wide),
         *statements.revoke_functions(names, wide),
@@ -103,6 +126,15 @@ def _install(cursor: psycopg.Cursor[Any], names: Names, captured: Captured) -> I
     for text in texts:
         cursor.execute(text.encode())
     return Installed(captured, lost)
+
+
+def _drop_strays(cursor: psycopg.Cursor[Any], names: Names, captured: Captured) -> None:
+    """Triggers that write to this buffer from where they should not: under another name, or on a former partition."""
+    triggers = [names.trigger(captured.oid, event) for event in (*statements.EVENTS, statements.TRUNCATION)]
+    functions = f"^cdc_{names.project}_{captured.oid}_"
+    strays = cursor.execute(_STRAYS, [names.schema, functions, triggers, family(captured)]).fetchall()
+    for trigger, place in strays:
+        cursor.execute(f"DROP TRIGGER {trigger} ON {place}".encode())
 
 
 def _make_buffer(cursor: psycopg.Cursor[Any], names: Names, captured: Captured) -> bool:
@@ -118,6 +150,16 @@ def _make_buffer(cursor: psycopg.Cursor[Any], names: Names, captured: Captured) 
     cursor.execute(f"DROP TABLE IF EXISTS {buffer}".encode())
     cursor.execute(statements.create_buffer(names, captured).encode())
     return True
+
+
+def _is_up_to_date(cursor: psycopg.Cursor[Any], names: Names, captured: Captured) -> bool:
+    """Whether functions and buffer are those of the table as it is described: DDL leaves them as they were."""
+    images = statements.image_columns(captured)
+    rows = cursor.execute(_BUFFER_COLUMNS, [list(images), list(images.values()), names.buffer(captured.oid)]).fetchall()
+    found = cursor.execute(_SOURCES, [names.schema, f"^cdc_{names.project}_{captured.oid}_"]).fetchall()
+    there = {f"{names.schema}.{name}": source for name, source in found}
+    wide = _as_in_buffer(cursor, names, captured)
+    return all(is_there and is_same for _, is_there, is_same in rows) and there == statements.sources(names, wide)
 
 
 def _as_in_buffer(cursor: psycopg.Cursor[Any], names: Names, captured: Captured) -> Captured:

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     import psycopg
 
 _TRIGGERS = """
-SELECT t.tgrelid::bigint, array_agg(t.tgname::text) FROM pg_trigger t
-WHERE t.tgrelid = ANY (%s::oid[]) AND t.tgname = ANY (%s::text[]) AND t.tgenabled = 'A' GROUP BY t.tgrelid
+SELECT t.tgrelid::bigint, array_agg(t.tgname::text)
+FROM pg_trigger t JOIN unnest(%s::text[], %s::text[]) AS w (name, function) ON w.name = t.tgname
+WHERE t.tgrelid = ANY (%s::oid[]) AND t.tgfoid = to_regproc(w.function) AND t.tgenabled = 'A' GROUP BY t.tgrelid
 """
 _COLUMNS = """
 SELECT w.oid::bigint, array(SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = to_regclass(w.buffer))
@@ -26,21 +27,29 @@ FROM unnest(%s::oid[], %s::text[]) AS w (oid, buffer)
 
 def missing(cursor: psycopg.Cursor[Any], names: Names, tables: Sequence[Captured]) -> dict[int, Resync]:
     """The tables whose capture has a gap, by their numbers."""
-    wanted = {names.trigger(event) for event in (*EVENTS, TRUNCATION)}
-    family = [oid for captured in tables for oid in _family(captured)]
-    triggers = {oid: set(found) for oid, found in cursor.execute(_TRIGGERS, [family, sorted(wanted)])}
+    wanted = {captured.oid: _wanted(names, captured.oid) for captured in tables}
+    functions = {trigger: function for each in wanted.values() for trigger, function in each.items()}
+    places = [oid for captured in tables for oid in family(captured)]
+    found = cursor.execute(_TRIGGERS, [list(functions), list(functions.values()), places])
+    triggers = {oid: set(there) for oid, there in found}
     oids = [captured.oid for captured in tables]
     buffers = dict(cursor.execute(_COLUMNS, [oids, [names.buffer(oid) for oid in oids]]).fetchall())
-    gaps = {c.oid: _gap(c, wanted, triggers, set(buffers[c.oid])) for c in tables}
+    gaps = {c.oid: _gap(c, set(wanted[c.oid]), triggers, set(buffers[c.oid])) for c in tables}
     return {c.oid: Resync(c, Reason.CAPTURE_MISSING, gap) for c in tables if (gap := gaps[c.oid])}
 
 
-def _family(captured: Captured) -> list[int]:
+def _wanted(names: Names, oid: int) -> dict[str, str]:
+    """The triggers of a table, and what they call."""
+    return {names.trigger(oid, event): names.function(oid, event) for event in (*EVENTS, TRUNCATION)}
+
+
+def family(captured: Captured) -> list[int]:
+    """The numbers of a table and of its partitions."""
     return [captured.oid, *(partition.oid for partition in captured.table.partitions)]
 
 
 def _gap(captured: Captured, wanted: set[str], triggers: dict[int, set[str]], columns: set[str]) -> str:
-    for oid in _family(captured):
+    for oid in family(captured):
         lacking = wanted - triggers.get(oid, set())
         if lacking:
             return f"triggers are missing or not enabled ALWAYS: {', '.join(sorted(lacking))}"

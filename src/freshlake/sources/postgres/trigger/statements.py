@@ -67,12 +67,19 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS 'SELECT true'"""
 
 def create_functions(names: Names, captured: Captured) -> Iterator[str]:
     """The functions of a table's triggers."""
+    for function, source in sources(names, captured).items():
+        yield _function(captured, function, source)
+
+
+def sources(names: Names, captured: Captured) -> dict[str, str]:
+    """What each function of a table does."""
     row = by_row(captured.table)
-    for event, operation in EVENTS.items():
-        body = _row_body(names, captured, operation) if row else _statement_body(names, captured, operation)
-        yield _function(names, captured, event, body)
-    mark = f"INSERT INTO {names.buffer(captured.oid)} (relid, action) VALUES (TG_RELID, 'T');"
-    yield _function(names, captured, TRUNCATION, mark)
+    bodies = {
+        event: _row_body(names, captured, operation) if row else _statement_body(names, captured, operation)
+        for event, operation in EVENTS.items()
+    }
+    bodies[TRUNCATION] = f"INSERT INTO {names.buffer(captured.oid)} (relid, action) VALUES (TG_RELID, 'T');"
+    return {names.function(captured.oid, event): f"BEGIN\n{body}\nRETURN NULL;\nEND" for event, body in bodies.items()}
 
 
 def revoke_functions(names: Names, captured: Captured) -> Iterator[str]:
@@ -103,22 +110,21 @@ _TRANSITIONS = {
 
 
 def _trigger(names: Names, oid: int, place: str, event: str, timing: str) -> Iterator[str]:
-    trigger = names.trigger(event)
+    trigger = names.trigger(oid, event)
     # dropping it first would need a lock against readers, too
     yield f"CREATE OR REPLACE TRIGGER {trigger} {timing} EXECUTE FUNCTION {names.function(oid, event)}()"
     # also for rows that a subscription or a restore writes
     yield f"ALTER TABLE {place} ENABLE ALWAYS TRIGGER {trigger}"
 
 
-def _function(names: Names, captured: Captured, event: str, body: str) -> str:
+def _function(captured: Captured, function: str, source: str) -> str:
     settings = {"search_path": "pg_catalog, pg_temp", **(FORMS if _depends_on_settings(captured) else {})}
     clauses = "\n".join(f"SET {name} TO {setting(value)}" for name, value in settings.items())
-    code = f"BEGIN\n{body}\nRETURN NULL;\nEND"
     return f"""
-CREATE OR REPLACE FUNCTION {names.function(captured.oid, event)} () RETURNS trigger
+CREATE OR REPLACE FUNCTION {function} () RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER
 {clauses}
-AS {literal(code)}"""
+AS {literal(source)}"""
 
 
 def _depends_on_settings(captured: Captured) -> bool:

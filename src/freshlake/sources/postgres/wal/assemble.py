@@ -46,9 +46,13 @@ class Assembler:
 
     def __init__(self, tables: Sequence[Captured], start: int, end: int, piece_bytes: int) -> None:
         self._captured = {table.oid: table for table in tables}
-        self._tables = {oid: table for table in tables for oid in _oids(table)}
+        # a partition may be captured by itself and as a part of its parent
+        self._tables: dict[int, list[Captured]] = {}
+        for table in tables:
+            for oid in _oids(table):
+                self._tables.setdefault(oid, []).append(table)
         self._start, self._end, self._piece_bytes = start, end, piece_bytes
-        self._places: dict[int, list[int]] = {}
+        self._places: dict[tuple[int, int], list[int]] = {}
         self._lost: set[int] = set()
         self._inside = False
         self._bytes = 0
@@ -70,28 +74,26 @@ class Assembler:
 
     def _relation(self, relation: Relation) -> Iterator[Event]:
         """Find the captured columns among the published ones, as they are from here on."""
-        table = self._tables.get(relation.oid)
-        if table is None:
-            return
         published = {column.name: (place, column) for place, column in enumerate(relation.columns)}
-        changed = [c.name for c in table.columns if not _is_same(table, c, published.get(c.name, (0, None))[1])]
-        if not changed:
-            self._places[relation.oid] = [published[c.name][0] for c in table.columns]
-        elif self._inside:
-            yield from self._lose(table, Reason.SCHEMA_CHANGED, f"columns changed: {', '.join(changed)}")
-        else:
-            self._places.pop(relation.oid, None)
+        for table in self._tables.get(relation.oid, ()):
+            changed = [c.name for c in table.columns if not _is_same(table, c, published.get(c.name, (0, None))[1])]
+            if not changed:
+                self._places[table.oid, relation.oid] = [published[c.name][0] for c in table.columns]
+            elif self._inside:
+                yield from self._lose(table, Reason.SCHEMA_CHANGED, f"columns changed: {', '.join(changed)}")
+            else:
+                self._places.pop((table.oid, relation.oid), None)
 
     def _change(self, message: Message) -> Iterator[Event]:
         if isinstance(message, Truncate):
             yield from self._truncate(set(message.oids))
         elif isinstance(message, Insert | Update | Delete):
-            table = self._tables.get(message.oid)
-            if table is not None and table.oid not in self._lost:
-                yield from self._row(table, message)
+            for table in self._tables.get(message.oid, ()):
+                if table.oid not in self._lost:
+                    yield from self._row(table, message)
 
     def _row(self, table: Captured, message: Insert | Update | Delete) -> Iterator[Event]:
-        places = self._places.get(message.oid)
+        places = self._places.get((table.oid, message.oid))
         if places is None:
             yield from self._lose(table, Reason.SCHEMA_CHANGED, "its columns are not those that are captured")
             return

@@ -179,11 +179,12 @@ def unpublish(
 
     What is gone is no error.
     """
+    oids = None if oids is None else list(oids)
     with transaction(connection) as cursor:
         if cursor.execute("SELECT FROM pg_publication WHERE pubname = %s", [names.publication]).fetchone() is None:
             return
         noted = _noted(cursor, names)
-        given_back = noted if oids is None else {o: noted[o] for o in _family(cursor, oids) if o in noted}
+        given_back = noted if oids is None else _given_back(cursor, names, set(oids), noted)
         places = dict(cursor.execute(_PLACES, [[int(oid) for oid in given_back]]).fetchall())
         acquire(cursor, dict.fromkeys(places.values(), Lock.EVERYTHING), lock_seconds)
         if oids is None:
@@ -193,6 +194,13 @@ def unpublish(
         for oid, clause in given_back.items():
             if int(oid) in places:
                 cursor.execute(f"ALTER TABLE {places[int(oid)]} REPLICA IDENTITY {clause}".encode())
+
+
+def _given_back(cursor: psycopg.Cursor[Any], names: Names, oids: set[int], noted: dict[str, str]) -> dict[str, str]:
+    """The identities of some tables, but of no partition that is still sent with another table."""
+    others = {oid for oid, _ in cursor.execute(_MEMBERS, [names.publication])} - oids
+    kept = set(_family(cursor, others))
+    return {oid: noted[oid] for oid in _family(cursor, oids) if oid in noted and oid not in kept}
 
 
 def _family(cursor: psycopg.Cursor[Any], oids: Iterable[int]) -> list[str]:
