@@ -9,6 +9,7 @@ from datetime import datetime
 from freshlake.catalog.enums import CdcMode
 from freshlake.catalog.source_records import SourceDatabase
 from freshlake.errors import SourceInUse
+from freshlake.refresh.edges import graph
 from freshlake.service.captures import Captures
 from freshlake.service.deliveries import Deliveries
 from freshlake.service.dropping import Dropping
@@ -91,14 +92,14 @@ class Sources:
     def drop_all(self) -> tuple[str, ...]:
         """Drop all stream tables, readers first, then all databases, and all groups; the names of the stream tables."""
         catalog = self.captures.engine.catalog
-        names = [t.full_name for t in catalog.stream_tables() if not t.is_mirror]
-        for name in reversed(self.tables.graph().order(map(str, names))):
-            self.tables.drop(name, if_exists=True, cascade=True)
+        names = {str(t.full_name): t.full_name for t in catalog.stream_tables() if not t.is_mirror}
+        for name in reversed(graph(catalog).order(names)):
+            self.dropping.drop(names[name], if_exists=True, cascade=True)
         for database in catalog.databases():
             self.drop(database.name, cascade=True)
         for group in catalog.groups():
             catalog.remove_group(group.name)
-        return tuple(name.short for name in names)
+        return tuple(name.short for name in names.values())
 
     def list(self) -> list[SourceDatabaseInfo]:
         """All source databases, by name."""
