@@ -12,7 +12,7 @@ import pytest
 
 from freshlake.catalog import Catalog
 from freshlake.catalog.enums import CdcMode
-from freshlake.refresh.edges import graph
+from freshlake.catalog.names import TableName
 from freshlake.service.sources import Sources
 from tests.unit.catalog_cases import added, reads, reads_stream_table
 
@@ -24,12 +24,9 @@ class Double:
     engine: Any
     dropped: list[str] = field(default_factory=list)
 
-    def graph(self) -> Any:
-        return graph(self.engine.catalog)
-
-    def drop(self, name: str, if_exists: bool, cascade: bool) -> None:
+    def drop(self, name: TableName, if_exists: bool, cascade: bool) -> None:
         assert (if_exists, cascade) == (True, True)
-        self.dropped.append(name)
+        self.dropped.append(str(name))
         self.engine.catalog.delete(self.engine.catalog.get(name).id)
 
     def forget(self, database: str) -> None:
