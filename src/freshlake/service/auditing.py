@@ -17,7 +17,8 @@ from freshlake.catalog.enums import AuditOutcome, RefreshMode
 from freshlake.catalog.records import Lease, StreamTable
 from freshlake.errors import FreshlakeError, InvalidArgument, InvariantViolated, StorageCorrupt, StorageMissing
 from freshlake.refresh.audit import Check, Inspection, Keys, inspect
-from freshlake.refresh.engine import MAY_PASS, Engine
+from freshlake.refresh.engine import Engine
+from freshlake.refresh.failing import MAY_PASS
 from freshlake.refresh.recover import held
 from freshlake.refresh.refused import full_refused
 from freshlake.refresh.repair import repair

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 
 from freshlake.catalog.records import StreamTable, database_key
 from freshlake.errors import FreshlakeError, SourceHistoryLost, SourceReplaced, TableNotFound
-from freshlake.refresh.engine import MAY_PASS, Engine
+from freshlake.refresh.engine import Engine
+from freshlake.refresh.failing import MAY_PASS
 from freshlake.service.captures import Captures
 from freshlake.service.moment import Round
 from freshlake.service.transitions import Transitions

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 
 from freshlake.alerts import Alerts, Event
 from freshlake.catalog.enums import RefreshMode
@@ -48,7 +49,7 @@ class Scheduler:
         self._known = Known(engine.catalog)
         self._workers = Workers(engine.clock)
         self._wake = threading.Event()
-        self._batches = Batches(engine, rounds, alerts, self._idleness, self._workers, self.wake)
+        self._batches = Batches(engine, rounds, self._idleness, self._workers, self.wake)
         self._conditions, self._pruning = Conditions(engine, alerts), Pruning(engine)
         self._overrun: set[str] = set()
         self._thread: threading.Thread | None = None
@@ -170,8 +171,9 @@ class Scheduler:
     def _state(self, looked: Sequence[Looked], dag: Dag, left: frozenset[str], now: datetime) -> State:
         immediate = [row.full_name for row in looked if row.refresh_mode is RefreshMode.IMMEDIATE]
         behind = left | (self._idleness.behind(immediate, dag) if immediate else set())
-        busy, typical = self._batches.busy, self._batches.typical
-        tables = {row.full_name: watched(row, now, busy=busy, behind=behind, typical=typical) for row in looked}
+        batches, paused = self._batches, self._batches.pauses.until()
+        see = partial(watched, busy=batches.busy, behind=behind, typical=batches.typical, paused=paused)
+        tables = {row.full_name: see(row, now) for row in looked}
         return State(tables, dag.declared, limits(self._engine.settings))
 
     def _tell_of_skipped(self, decided: Tick) -> None:
