@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from freshlake.catalog.enums import Action
 from freshlake.catalog.records import Commit, Lease, NodeState, StreamTable
+from freshlake.refresh.choose import changed_rows
 from freshlake.refresh.leasing import leased
 from freshlake.storage.certificate import Certificate
 
@@ -68,6 +69,9 @@ def _commit_of(table: StreamTable, certificate: Certificate) -> Commit:
         row_count=count,
         nodes=_moved(table.nodes, certificate),
         fallback_reason=certificate.reason,
+        source_changes=changed_rows(certificate.decision) if certificate.decision else None,
+        decision=certificate.decision,
+        changes=certificate.changes,
         publish=False,  # the refresh that found it publishes, alone or with the table's group
     )
 
