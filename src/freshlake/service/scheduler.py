@@ -105,12 +105,17 @@ class Scheduler:
 
     def stop(self, timeout: float | None = None) -> bool:
         """Start nothing new and wait for what runs; False if that took longer than the timeout."""
+        until = None if timeout is None else time.monotonic() + timeout
+
+        def left() -> float | None:
+            return None if until is None else max(0.0, until - time.monotonic())
+
         self._batches.stopping.set()
         self.wake()
         if self._thread is not None:
-            self._thread.join(timeout)
-        drained = self._workers.drain(timeout)
-        drained = self._sampler.stop(timeout) and drained
+            self._thread.join(left())
+        drained = self._workers.drain(left())
+        drained = self._sampler.stop(left()) and drained
         if self._workers.has_threads:
             self._workers.close(wait=drained)
             self._engine.catalog.end_daemon([job.to_json() for job in self._workers.jobs()[:_TOLD]])
