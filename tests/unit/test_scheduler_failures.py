@@ -6,15 +6,18 @@ import errno
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from freshlake.alerts import Alerts
-from freshlake.catalog import Catalog, Lease, StreamTable, TableName
+from freshlake.catalog import Catalog, Dependency, Lease, SourceType, StreamTable, TableName
+from freshlake.catalog.enums import DefinitionKind
+from freshlake.catalog.records import database_key
 from freshlake.clock import ManualClock
 from freshlake.config import Settings
-from freshlake.errors import CatalogUnavailable, SourceUnreadable, StorageMissing
+from freshlake.errors import CatalogUnavailable, SourceUnreachable, SourceUnreadable, StorageMissing
 from freshlake.refresh import recover
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.layout import Layout
@@ -211,3 +214,38 @@ def test_a_takeover_that_fails_is_a_failed_refresh(lake: Lake, monkeypatch: pyte
     assert lake.failures("bad") == ["refresh-failed"]
     assert lake.table("bad").retries == 1
     assert dead.epoch < cast(Lease, lake.catalog.lease(dead.stream_table_id)).epoch, "and it is not given back"
+
+
+def test_a_database_that_does_not_answer_is_waited_for_once_in_a_tick_and_then_where_it_is_needed(lake: Lake) -> None:
+    shop, catalog, key = Plain("shop"), lake.catalog, database_key("shop")
+    mirror = added(catalog, "shop.public.orders", schedule="1s", definition_kind=DefinitionKind.CAPTURE)
+    catalog.replace_dependencies(mirror.id, [Dependency(key, SourceType.POSTGRES, "shop", "1")])
+    at = {"sources": {key: Position("shop", 1, "f").to_json()}}
+    committed(catalog, mirror, 1, START, generation=1, frontier=at)
+    lake.engine.captured = lambda edge: cast(Source, shop)
+    nothing = SimpleNamespace(forget=lambda: None)
+    database = {"attainable": lambda end: end, "mirrored": list, "gaps": dict, "release": lambda: None}
+    found = SimpleNamespace(**database, batches=nothing, head=shop.head)
+    lake.rounds.landing.captures = cast(Captures, SimpleNamespace(database=lambda name: found))
+    lake.rounds.landing.transitions = cast(Transitions, SimpleNamespace(settle=lambda name: None))
+
+    def looks() -> tuple[int, int]:
+        """In the tick, and where the mirror is refreshed."""
+        before, asked = shop.looked_at, []
+        work = lake.scheduler._batches._work
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(lake.scheduler._batches, "_work", lambda *a: (asked.append(shop.looked_at), work(*a))[1])
+            lake.ticked(76)
+        begun = asked[0] if asked else shop.looked_at
+        return begun - before, shop.looked_at - begun
+
+    assert looks() == (2, 0), "as it is due, and for the changes that wait"
+    shop.error = SourceUnreachable("no answer")
+    assert looks() == (1, 0)
+    assert looks() == (0, 1)
+    assert lake.failures("shop.public.orders") == ["source-unreachable"] * 2
+    assert lake.table("good").data_timestamp == lake.clock.now()
+    shop.error = None
+    assert looks() == (0, 2), "and then for the changes that wait"
+    assert lake.table("shop.public.orders").data_timestamp == lake.clock.now()
+    assert looks() == (2, 0)

@@ -11,13 +11,14 @@ from functools import partial
 
 from freshlake.catalog.enums import Action
 from freshlake.catalog.names import TableName
-from freshlake.catalog.records import StreamTable
+from freshlake.catalog.records import StreamTable, database_key
 from freshlake.errors import InternalError
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.failing import ELSEWHERE
 from freshlake.refresh.result import RefreshResult
 from freshlake.refresh.roots import from_json, is_past
 from freshlake.schedule.state import Unit
+from freshlake.service.away import Away
 from freshlake.service.idle import Idleness
 from freshlake.service.known import Dag
 from freshlake.service.moment import Round
@@ -55,6 +56,8 @@ class Batches:
     typical: dict[str, float] = field(default_factory=dict)
     """How many seconds refreshes of a table took lately."""
     pauses: Pauses = field(init=False)
+    away: Away = field(default_factory=Away)
+    """Pinned where their mirrors are refreshed."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _busy: dict[str, datetime | None] = field(default_factory=dict)
 
@@ -70,7 +73,9 @@ class Batches:
     def begin(self, units: tuple[Unit, ...], dag: Dag, left: frozenset[str] = frozenset()) -> None:
         """Pin the sources, record at once what has nothing to do, and hand over the rest; `left` by dead workers."""
         names = [name for unit in units for name in unit.tables]
-        moment = self.rounds.begin(edge for name in names for edge in dag.edges.get(name, ()))
+        edges = [edge for name in names for edge in dag.edges.get(name, ())]
+        moment = self.rounds.begin(self.away.without(edges))
+        self.away.note(edges, moment.unreachable)
         idle = self.idleness.idle(units, moment, dag, left)
         if idle and moment.at is not None:
             self.engine.catalog.record_idle((table for tables in idle.values() for table in tables), moment.at)
@@ -128,6 +133,9 @@ class Batches:
             return Outcome()
         outcome = self.rounds.run(tables, batch.moment, retries=True)
         self.pauses.ended(set(unit.tables) - outcome.failed.keys(), _own_failures(outcome))
+        for table in tables:
+            if table.full_name.database and table.is_mirror and str(table.full_name) not in outcome.failed:
+                self.away.back(database_key(table.full_name.database))
         self._remember(outcome.results)
         for result in outcome.results:
             self.told(result)

@@ -52,12 +52,12 @@ class Landing:
 
     def _ready(self, held: ExitStack, name: str, moment: Round) -> tuple[Round, Position | None, list[Mirrored]]:
         key = database_key(name)
-        end = moment.pins.get(key)
-        if end is None:
-            return moment, None, []  # it could not be reached, which its mirrors will say
+        if key in moment.unreachable:
+            return moment, None, []  # which its mirrors will say
         try:
             database = self.captures.database(name)
-            end = database.attainable(end)
+            # one that did not answer lately is looked at here, where nobody else waits for it
+            end = database.attainable(moment.pins.get(key) or database.head())
             moment = replace(moment, pins={**moment.pins, key: end})
             self._notice(database, end)
             due = self._due(database)
