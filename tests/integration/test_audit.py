@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ from pyspark.sql import SparkSession
 import freshlake
 from freshlake import errors as e
 from freshlake.lake import Freshlake
+from freshlake.refresh.audit import Stopped
 from freshlake.refresh.edges import graph
+from freshlake.service.auditing import SCHEDULER
 from tests.integration.damage import append_to_log, change_base
 from tests.integration.lakes import ANY_SHARE, orders, rows
 
@@ -267,6 +270,15 @@ def test_a_repair_that_dies_after_its_commit_point_is_finished_by_the_next_one(f
     assert str(fl.repair("copy").outcome) == "REPAIRED"
     assert versions(fl)["copy"] == before + 1
     sound(fl)
+
+
+def test_an_audit_that_is_stopped_ends_before_its_next_comparison(fl: Freshlake) -> None:
+    known, steps = fl.audits(), iter([False, True])
+    auditing = replace(fl._audits.auditing, stopped=lambda: next(steps))
+    with pytest.raises(Stopped):
+        auditing.audit(fl._engine.catalog.get("spread"), SCHEDULER)
+    assert next(steps, None) is None, "one comparison was made"
+    assert fl.audits() == known
 
 
 def test_the_statements_and_records_agree(fl: Freshlake) -> None:

@@ -175,6 +175,36 @@ def test_a_fuse_stops_a_table_until_a_person_lets_one_refresh_pass(fl: Freshlake
     assert fl.verify("above").equal
 
 
+class Died(BaseException):
+    """A process that ends."""
+
+
+def test_a_refresh_that_dies_after_its_commit_point_has_used_up_what_was_let_pass(fl: Freshlake) -> None:
+    orders(fl, "calm")
+    fl.create_stream_table("passed", "SELECT id, amount FROM calm", fuse_rows=3, append_only=True)
+    fl.sql("UPDATE calm SET amount = amount + 1")
+    with refused(fl, e.FuseBlown, status="passed"):
+        fl.refresh("passed")
+    fl.resume("passed")
+
+    def die(step: str) -> None:
+        if step == "appended":
+            raise Died
+
+    fl._engine.observer = die
+    with pytest.raises(Died):
+        fl.refresh("passed")
+    fl._engine.observer = None
+    assert str(fl.refresh("passed").action) == "NO_DATA"
+    assert (record(fl, "passed").fuse_state, record(fl, "passed").append_only) == (None, False)
+    adopted = fl.history("passed")[1]
+    assert (str(adopted.status), adopted.decision["fuse_state"]) == ("COMPLETED", "passing")
+    assert all(c.same for c in fl.replay_choices("passed"))
+    fl.sql("UPDATE calm SET amount = amount + 1")
+    with refused(fl, e.FuseBlown, status="passed"):
+        fl.refresh("passed")
+
+
 def test_bounds_are_options_like_others(fl: Freshlake) -> None:
     fl.create_stream_table("bounds", PER_REGION)
     generation = record(fl, "bounds").generation

@@ -337,3 +337,28 @@ def test_an_error_stays_what_it_is_when_it_cannot_be_told(
     engine.act = gone
     failing(announcer, table, DataError)
     assert "an alert could not be made" in caplog.text
+
+
+def test_a_group_that_is_not_published_is_told_once_until_those_that_failed_have_come(
+    announcer: Announcer, catalog: Catalog
+) -> None:
+    left, right, joined = (added(catalog, name) for name in ("left", "right", "revenue"))
+    group, failed = [left, right, joined], DataError("oh")
+
+    def after(tables: list[StreamTable], *missing: StreamTable, error: FreshlakeError = failed) -> int:
+        announcer.together(tables, {str(table.full_name): error for table in missing})
+        return len(catalog.alerts(event="diamond_partial_failure"))
+
+    assert after(group, left, error=RefreshInProgress("not now")) == 0
+    assert after([joined], joined) == 0, "a table alone says so itself"
+    assert after(group, left, joined) == 1
+    assert catalog.alerts()[0].payload == {"members": ["left", "right", "revenue"], "failed": ["left", "revenue"]}
+    assert after([right]) == 1
+    assert after(group, left, joined) == 1, "the same at its retry"
+    assert after([left]) == 1
+    assert after(group, joined) == 1
+    assert after(group) == 1
+    assert after(group, left) == 2, "it had ended"
+    announcer.dropped(left)
+    assert after(group, right) == 3
+    assert set(told(catalog)) == {"diamond_partial_failure"}

@@ -24,6 +24,8 @@ CERTIFICATE = Certificate(
     nodes={"n1": 6},
     base_version=None,
     engine="0.1.0",
+    changes={"append_only": False, "fuse_state": None},
+    decision={"sources": {}, "detail": None},
 )
 
 
@@ -35,6 +37,12 @@ def test_a_certificate_reads_back_as_it_was_written() -> None:
 def test_a_first_certificate_has_no_from_frontier() -> None:
     first = replace(CERTIFICATE, from_frontier=None, reason=None, row_count=None)
     assert Certificate.from_json(first.to_json()) == first
+
+
+def test_a_certificate_of_an_earlier_release_lacks_members() -> None:
+    members = json.loads(CERTIFICATE.to_json())
+    del members["changes"], members["decision"]
+    assert Certificate.from_dict(members) == replace(CERTIFICATE, changes={}, decision=None)
 
 
 def test_members_of_a_later_release_are_ignored() -> None:

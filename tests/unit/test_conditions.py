@@ -34,7 +34,7 @@ class Sources:
         self.counted: list[tuple[int, int]] = []
         self.broken: Exception | None = None
 
-    def pinned(self, edges: Iterable[Dependency]) -> dict[str, Position]:
+    def pinned(self, edges: Iterable[Dependency], _: object) -> dict[str, Position]:
         return {e.source_key: Position(e.source_name, self.heads[e.source_key], "f") for e in edges}
 
     def source(self, edge: Dependency) -> Sources:

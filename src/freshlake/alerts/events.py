@@ -132,6 +132,7 @@ EVENTS: Mapping[Event, Description] = {
         logging.ERROR,
         "a member of a diamond or group failed, so the table stays at its last consistent state",
         {"members": "tables that are published together", "failed": "those that failed"},
+        condition=True,
     ),
     Event.FUSE_BLOWN: Description(
         logging.ERROR,

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
+import threading
 import time
+from concurrent.futures import Future
 from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Annotated
@@ -21,12 +25,15 @@ if TYPE_CHECKING:
 Seconds = Annotated[
     float | None, typer.Option("--for", min=0.0, help="Stop by itself after so many seconds.", show_default="never")
 ]
-_STOP, _RELOAD = "stop", "reload"
+_STOP, _RELOAD, _DRAINED = "stop", "reload", "drained"
 Quiet = Annotated[bool, typer.Option("--quiet", help="Say nothing of refreshes that went well.")]
 
 
 def run(context: typer.Context, seconds: Seconds = None, quiet: Quiet = False) -> None:
-    """Refresh stream tables on their schedules: SIGTERM and Ctrl-C finish what runs, SIGHUP reloads settings."""
+    """Refresh stream tables on their schedules.
+
+    SIGTERM and Ctrl-C finish what runs, a second one ends at once, SIGHUP reloads settings.
+    """
     run = invocation(context)
     with logged(), run.open() as fl:
         asked = _listen()
@@ -36,8 +43,36 @@ def run(context: typer.Context, seconds: Seconds = None, quiet: Quiet = False) -
         until = None if seconds is None else time.monotonic() + seconds
         while _next(asked, until) == _RELOAD:
             _reload(fl, run)
-        run.terminal.note("stopping: waiting for refreshes that run")
-        fl.stop_scheduler()
+        run.terminal.note("stopping: waiting for refreshes that run; Ctrl-C ends them")
+        if not _drained(fl, asked):
+            run.terminal.note("ended before refreshes were finished; they are done again where they stood")
+            _end(1)
+
+
+def _drained(fl: Freshlake, asked: SimpleQueue[str]) -> bool:
+    """Wait for what runs; False when somebody asks for the end once more."""
+    ended: Future[bool] = Future()
+
+    def drain() -> None:
+        try:
+            ended.set_result(fl.stop_scheduler())
+        except BaseException as error:
+            ended.set_exception(error)
+        asked.put(_DRAINED)
+
+    threading.Thread(target=drain, name="freshlake-drain", daemon=True).start()
+    while (word := asked.get()) == _RELOAD:
+        pass  # nothing begins any more that it could be for
+    if word == _DRAINED:
+        ended.result()
+    return word == _DRAINED
+
+
+def _end(code: int) -> None:
+    """Without waiting for any thread: a refresh that is cut off is as safe as one whose machine lost its power."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _listen() -> SimpleQueue[str]:

@@ -7,7 +7,7 @@ as one change puts the table right.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -37,6 +37,10 @@ if TYPE_CHECKING:
 
 SHOWN_ROWS = 10
 """Rows of each kind that are kept as evidence."""
+
+
+class Stopped(Exception):
+    """An audit that was to end before it had found anything out."""
 
 
 class Method(StrEnum):
@@ -106,8 +110,18 @@ class Inspection:
             frame.unpersist()
 
 
-def inspect(engine: Engine, table: StreamTable, by: Draw | Keys | None = None) -> Inspection:
-    """Compare a table as the catalog has it: all of it, keys of it, or keys of those nodes that are too large."""
+def never() -> bool:
+    """Whether an audit is to end that nobody stops."""
+    return False
+
+
+def inspect(
+    engine: Engine, table: StreamTable, by: Draw | Keys | None = None, stopped: Callable[[], bool] = never
+) -> Inspection:
+    """Compare a table as the catalog has it: all of it, keys of it, or keys of those nodes that are too large.
+
+    Raises Stopped before the next comparison once it is `stopped`.
+    """
     compiled = engine.compiled(table)
     if (why := _why_not(table, compiled)) is not None:
         return Inspection(table, (Check("root", Method.NONE, why=why),))
@@ -121,7 +135,7 @@ def inspect(engine: Engine, table: StreamTable, by: Draw | Keys | None = None) -
     engine.worker.run_under(table.session_settings)
     runner = Runner(engine.worker, compiled, inputs, engine.settings)
     with translated():
-        return _Audit(Inspection(table, (), spans=spans, by=by), compiled, runner, by).run()
+        return _Audit(Inspection(table, (), spans=spans, by=by), compiled, runner, by, stopped).run()
 
 
 def _why_not(table: StreamTable, compiled: CompiledQuery) -> str | None:
@@ -140,15 +154,27 @@ class _Audit:
     compiled: CompiledQuery
     runner: Runner
     by: Draw | Keys | None
+    stopped: Callable[[], bool]
 
     def run(self) -> Inspection:
-        checks = []
-        for node in self.compiled.nodes:
-            checks.append(self._node(node))
-        if self.compiled.root.operator is not None or len(self.compiled.nodes) > 1:
-            checks.append(self._query())
-        self.found.checks = tuple(checks)
+        try:
+            self.found.checks = tuple(self._checks())
+        except Stopped:
+            self.found.release()
+            raise
         return self.found
+
+    def _checks(self) -> Iterator[Check]:
+        for node in self.compiled.nodes:
+            self._go_on()
+            yield self._node(node)
+        if self.compiled.root.operator is not None or len(self.compiled.nodes) > 1:
+            self._go_on()
+            yield self._query()
+
+    def _go_on(self) -> None:
+        if self.stopped():
+            raise Stopped
 
     def _node(self, node: Node) -> Check:
         subject, chosen = node.id or "root", open_to_choice(node)

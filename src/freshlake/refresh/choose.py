@@ -33,6 +33,15 @@ class Decision:
     no_full: str | None = None
     """Why a DIFFERENTIAL that fails may not be done again as FULL; None when it may."""
 
+    def to_json(self) -> dict[str, Any]:
+        """As the history keeps it."""
+        return {**self.inputs, "detail": self.detail}
+
+
+def changed_rows(decision: Mapping[str, Any]) -> int:
+    """How many changed rows of its sources a refresh was chosen for."""
+    return sum(source["changed_rows"] or 0 for source in decision["sources"].values())
+
 
 class By(StrEnum):
     """What settled a choice: a rule that leaves none, the fixed ratio, or the estimated times."""

@@ -22,7 +22,7 @@ from freshlake.compiler.plan import Aggregate
 from freshlake.compiler.split import ROOT, Node
 from freshlake.errors import FreshlakeError, SourceSchemaChanged, Unsupported
 from freshlake.refresh.certify import certify
-from freshlake.refresh.choose import Decision
+from freshlake.refresh.choose import Decision, changed_rows
 from freshlake.refresh.definition import Definition
 from freshlake.refresh.inputs import SMALL_ROWS, Inputs, SourceSpan, StoredNode, are_small
 from freshlake.refresh.land import land
@@ -272,6 +272,8 @@ class Work:
         named = renamed(change, [c.field for c in node.columns])
         certificate = self._certificate(version, {n: s.version for n, s in nodes.items()})
         certificate = replace(certificate, row_count=self.known_rows.get(node_id))
+        if node_id == ROOT:
+            certificate = replace(certificate, changes=dict(self.changes), decision=self.decision.to_json())
         written = table.append(self.engine.worker.running, named, certificate)
         return Counts(written.rows_inserted, written.rows_deleted, updated(named.arrow, key_fields(node)))
 
@@ -353,9 +355,9 @@ class Work:
             nodes=nodes,
             fold_base_version=fold.base_version if fold else None,
             folded_version=fold.folded_version if fold else None,
-            source_changes=sum(s["changed_rows"] or 0 for s in self.decision.inputs["sources"].values()),
+            source_changes=changed_rows(self.decision.inputs),
             fallback_reason=self.decision.reason,
-            decision={**self.decision.inputs, "detail": self.decision.detail, **self._measured(row_count)},
+            decision={**self.decision.to_json(), **self._measured(row_count)},
             changes=dict(self.changes),
             publish=self.terms.publish,
         )

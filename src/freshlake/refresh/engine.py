@@ -13,9 +13,7 @@ from freshlake.catalog.enums import Action, RefreshMode, Status
 from freshlake.catalog.records import Dependency, Lease, StreamTable
 from freshlake.compiler.compile import CompiledQuery
 from freshlake.errors import (
-    CatalogError,
     ColumnsAwaited,
-    CommitConflict,
     DataError,
     FreshlakeError,
     FuseBlown,
@@ -24,31 +22,29 @@ from freshlake.errors import (
     SourceDropped,
     SourceHistoryLost,
     SourceSchemaChanged,
-    SystemFailure,
     TableNotFound,
 )
 from freshlake.refresh import commit, recover, roots
 from freshlake.refresh.choose import Decision, choose
 from freshlake.refresh.definition import definition_of
 from freshlake.refresh.edges import check_acyclic, edges_of
+from freshlake.refresh.failing import fail, known
 from freshlake.refresh.heads import Heads, Pins
 from freshlake.refresh.inputs import SourceSpan, spans_of
 from freshlake.refresh.learned import Learned
 from freshlake.refresh.leasing import leased
 from freshlake.refresh.quarantine import held_back
-from freshlake.refresh.refused import defect, full_refused, refused, require_differential
+from freshlake.refresh.refused import full_refused, refused, require_differential
 from freshlake.refresh.result import RefreshResult
 from freshlake.refresh.situation import BLOWN, Situation, SourceChange, bounds
 from freshlake.refresh.spark_errors import translated
 from freshlake.refresh.terms import DEFAULT_TERMS, Terms
+from freshlake.refresh.unbegun import recorded
 from freshlake.refresh.uses import differing
 from freshlake.schedule.state import Consistency
 from freshlake.sources.protocol import ChangeKind, Position, Triage
 
 _log = logging.getLogger("freshlake")
-
-MAY_PASS = (SystemFailure, CatalogError, CommitConflict)
-"""Errors that may pass by themselves: a lost executor, a full disk, another writer, a catalog that does not answer."""
 
 ROOTS_DISAGREE = "roots-disagree"
 """Reason of a refresh that was left out: what the table reads shows a root in two states."""
@@ -82,24 +78,32 @@ class Engine(Heads):
         terms = replace(terms, at=terms.at or self.clock.now())
         if requested is RefreshMode.DIFFERENTIAL:
             self._require_rules(table)
-        edges = self.catalog.dependencies(table.id)
-        heads = self._heads_or_error(table, edges, pins, terms)
-        if self._is_current(table, heads, requested) and held_back(self.catalog, table, edges) is None:
-            seen = terms.not_before(table.data_timestamp)
-            frontier = self._unmoved(table, heads, seen)
-            held = terms.leases.get(table.id)
-            moved = self.catalog.record_no_data(
-                table,
-                frontier=frontier,
-                data_timestamp=seen,
-                publish=terms.publish,
-                epoch=held.epoch if held else None,
-            )
-            if moved is not None:
-                took = (time.perf_counter() - started) * 1000
-                name, action = str(table.full_name), Action.NO_DATA
-                return RefreshResult(name, action, None, 0, 0, took, frontier, table.version, rows_updated=0)
+        with recorded(self, table, terms):
+            edges = self.catalog.dependencies(table.id)
+            heads = self._heads(table, edges, pins, terms)
+            if self._is_current(table, heads, requested) and held_back(self.catalog, table, edges) is None:
+                done = self._no_data(table, heads, terms, started)
+                if done is not None:
+                    return done
         return _Refresh(self, table.id, heads, requested, started, terms).run()
+
+    def _no_data(self, table: StreamTable, heads: Pins, terms: Terms, started: float) -> RefreshResult | None:
+        """Record that a table stands at its heads already; None if it moved meanwhile."""
+        seen = terms.not_before(table.data_timestamp)
+        frontier = self._unmoved(table, heads, seen)
+        held = terms.leases.get(table.id)
+        moved = self.catalog.record_no_data(
+            table,
+            frontier=frontier,
+            data_timestamp=seen,
+            publish=terms.publish,
+            epoch=held.epoch if held else None,
+        )
+        if moved is None:
+            return None
+        took = (time.perf_counter() - started) * 1000
+        name, action = str(table.full_name), Action.NO_DATA
+        return RefreshResult(name, action, None, 0, 0, took, frontier, table.version, rows_updated=0)
 
     def require_columns(self, table: StreamTable, compiled: CompiledQuery) -> None:
         """Raises ColumnsAwaited if the query reads what a mirror has no values of yet."""
@@ -123,21 +127,17 @@ class Engine(Heads):
             return  # the refresh will say what is wrong with the sources
         require_differential(compiled, table.full_name)
 
-    def _heads_or_error(
+    def _heads(
         self, table: StreamTable, edges: tuple[Dependency, ...], pins: Pins, terms: Terms
     ) -> dict[str, Position]:
         try:
             terms.check_reached(e.source_key for e in edges if e.source_key not in pins)
             return self.heads(edges, pins)
-        except SourceDropped as error:
+        except SourceDropped:
             if (again := self._made_again(table, edges)) is not None:
                 return self.heads(again, pins)
             if table.is_populated:
                 self.catalog.update(table.id, status=Status.ERROR)
-            recover.fail_unbegun(self, table, error, terms, fatal=True)
-            raise
-        except MAY_PASS as error:
-            recover.fail_unbegun(self, table, error, terms)
             raise
 
     def _made_again(self, table: StreamTable, edges: tuple[Dependency, ...]) -> tuple[Dependency, ...] | None:
@@ -168,16 +168,20 @@ class _Refresh:
     def run(self) -> RefreshResult:
         if (held := self.terms.leases.get(self.table_id)) is not None:
             return self._under(held)
-        with leased(self.engine, [self.table_id]) as leases:
+        with leased(self.engine, [self.table_id], terms=self.terms) as leases:
             return self._under(leases[self.table_id])
 
     def _under(self, lease: Lease) -> RefreshResult:
-        table = recover.adopt(self.engine, self.engine.catalog.get_by_id(self.table_id), lease)
-        self.heads = self._not_behind(table)
-        edges = self.engine.catalog.dependencies(table.id)
-        if (held := held_back(self.engine.catalog, table, edges, self.terms)) is not None:
+        table, disagreement = self.engine.catalog.get_by_id(self.table_id), None
+        with recorded(self.engine, table, self.terms, lease):
+            table = recover.adopt(self.engine, table, lease)
+            self.heads = self._not_behind(table)
+            edges = self.engine.catalog.dependencies(table.id)
+            held = held_back(self.engine.catalog, table, edges, self.terms)
+            if held is None:
+                disagreement = self._align(table)
+        if held is not None:
             return self._skip(table, *held)
-        disagreement = self._align(table)
         if disagreement is not None:
             return self._skip(table, ROOTS_DISAGREE, str(disagreement))
         return self._leased(table, lease)
@@ -221,7 +225,7 @@ class _Refresh:
         refresh = engine.catalog.begin_refresh(lease)
         decision: Decision | None = None
         try:
-            with translated(), engine.worker.counting() as count:
+            with known(table.full_name), engine.worker.counting() as count:
                 engine.worker.run_under(table.session_settings)
                 situation, spans, compiled = self.situation(table)
                 decision = choose(situation)
@@ -230,24 +234,11 @@ class _Refresh:
                     raise refused(table.full_name, decision.refusal)
                 engine.require_columns(table, compiled)
                 done, decision = self._perform(table, lease, refresh.refresh_id, decision, spans, compiled)
-        except Exception as error:
-            known = error if isinstance(error, FreshlakeError) else defect(table.full_name, error)
-            engine.catalog.fail_refresh(
-                refresh.refresh_id,
-                known,
-                max_consecutive_errors=engine.settings.max_consecutive_errors,
-                action=decision.action if decision else None,
-                fallback_reason=decision.reason if decision else None,
-                decision=dict(decision.inputs) if decision else None,
-                fatal=isinstance(known, SourceDropped | FuseBlown),
-                counted=self.terms.counts,
-                retry=self.terms.retries and isinstance(known, MAY_PASS),
-            )
-            if isinstance(known, FuseBlown) and self.terms.counts:
+        except FreshlakeError as error:
+            fail(engine, refresh.refresh_id, error, self.terms, decision)
+            if isinstance(error, FuseBlown) and self.terms.counts:
                 engine.catalog.update(table.id, fuse_state=BLOWN)
-            if known is error:
-                raise
-            raise known from error
+            raise
         return commit.result(done, decision, count.jobs, self._elapsed(), self.timings)
 
     def _mark(self, phase: str) -> None:

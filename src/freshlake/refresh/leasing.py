@@ -18,6 +18,8 @@ from freshlake.catalog.records import Lease, StreamTable
 from freshlake.catalog.store import Catalog
 from freshlake.compiler.split import ROOT
 from freshlake.errors import FreshlakeError, LeaseLost, RefreshInProgress, StorageCorrupt, StorageMissing
+from freshlake.refresh.failing import fail_under, known
+from freshlake.refresh.terms import Terms
 
 if TYPE_CHECKING:
     from freshlake.refresh.engine import Engine
@@ -27,10 +29,13 @@ _POLL_SECONDS = 0.02
 
 
 @contextmanager
-def leased(engine: Engine, table_ids: Iterable[int], *, wait_seconds: float = 0.0) -> Iterator[dict[int, Lease]]:
+def leased(
+    engine: Engine, table_ids: Iterable[int], *, wait_seconds: float = 0.0, terms: Terms | None = None
+) -> Iterator[dict[int, Lease]]:
     """The leases of all these tables, or none of them; always taken in one order, so nobody waits in a circle.
 
-    Raises RefreshInProgress when another worker holds one of them for longer than `wait_seconds`.
+    Raises RefreshInProgress when another worker holds one of them for longer than `wait_seconds`. With `terms` they are
+    taken for a refresh, and one that cannot be taken over from its last holder is a refresh that failed.
     """
     until = time.monotonic() + wait_seconds
     leases: dict[int, Lease] = {}
@@ -38,7 +43,7 @@ def leased(engine: Engine, table_ids: Iterable[int], *, wait_seconds: float = 0.
         for table_id in sorted(table_ids):
             lease = _acquire(engine, table_id, until)
             # a lease is not given back while its last holder could still write: it runs out, and the next one tries
-            _shut_out(engine, lease)
+            _shut_out(engine, lease, terms)
             held.callback(engine.catalog.release_lease, lease)
             keeper.keep(lease)
             leases[table_id] = lease
@@ -61,13 +66,19 @@ def _acquire(engine: Engine, table_id: int, until: float) -> Lease:
             time.sleep(_POLL_SECONDS)
 
 
-def _shut_out(engine: Engine, lease: Lease) -> None:
+def _shut_out(engine: Engine, lease: Lease, terms: Terms | None) -> None:
     if lease.taken_from is None:
         return
     table = engine.catalog.get_by_id(lease.stream_table_id)
     _log.info("table %s: taken over from %s", table.full_name, describe(lease.taken_from))
     engine.reached("taken over")
-    _fence(engine, table, lease.epoch)
+    try:
+        with known(table.full_name):
+            _fence(engine, table, lease.epoch)
+    except FreshlakeError as error:
+        if terms is not None:
+            fail_under(engine, lease, error, terms)
+        raise
     engine.reached("fenced")
 
 

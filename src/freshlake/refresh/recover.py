@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from freshlake.catalog.enums import Action
 from freshlake.catalog.records import Commit, Lease, NodeState, StreamTable
-from freshlake.errors import FreshlakeError, RefreshInProgress
+from freshlake.refresh.choose import changed_rows
 from freshlake.refresh.leasing import leased
-from freshlake.refresh.terms import Terms
 from freshlake.storage.certificate import Certificate
 
 if TYPE_CHECKING:
@@ -70,32 +69,12 @@ def _commit_of(table: StreamTable, certificate: Certificate) -> Commit:
         row_count=count,
         nodes=_moved(table.nodes, certificate),
         fallback_reason=certificate.reason,
+        source_changes=changed_rows(certificate.decision) if certificate.decision else None,
+        decision=certificate.decision,
+        changes=certificate.changes,
         publish=False,  # the refresh that found it publishes, alone or with the table's group
     )
 
 
 def _moved(nodes: Mapping[str, NodeState], certificate: Certificate) -> dict[str, NodeState]:
     return {n: replace(s, version=certificate.nodes.get(n, s.version)) for n, s in nodes.items()}
-
-
-def fail_unbegun(
-    engine: Engine, table: StreamTable, error: FreshlakeError, terms: Terms, *, fatal: bool = False
-) -> None:
-    """Leave a trace in the history for a refresh that could not begin."""
-    if (held := terms.leases.get(table.id)) is not None:
-        _fail(engine, held, error, terms, fatal)
-        return
-    with suppress(RefreshInProgress), leased(engine, [table.id]) as leases:
-        _fail(engine, leases[table.id], error, terms, fatal)
-
-
-def _fail(engine: Engine, lease: Lease, error: FreshlakeError, terms: Terms, fatal: bool) -> None:
-    refresh = engine.catalog.begin_refresh(lease)
-    engine.catalog.fail_refresh(
-        refresh.refresh_id,
-        error,
-        max_consecutive_errors=engine.settings.max_consecutive_errors,
-        fatal=fatal,
-        counted=terms.counts,
-        retry=terms.retries and not fatal,
-    )

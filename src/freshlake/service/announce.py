@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from freshlake.alerts import Alerts, Event
@@ -13,6 +14,7 @@ from freshlake.catalog.audits import Audit
 from freshlake.catalog.enums import Action, RefreshMode, Status
 from freshlake.catalog.records import Json, Refresh, StreamTable
 from freshlake.errors import FreshlakeError, FullRefused, FuseBlown, SourceSchemaChanged
+from freshlake.refresh.failing import ELSEWHERE
 from freshlake.refresh.result import RefreshResult, Verification
 from freshlake.refresh.situation import BLOWN
 from freshlake.refresh.terms import DEFAULT_TERMS, Terms
@@ -29,6 +31,9 @@ RESTED = (Status.SUSPENDED, Status.ERROR, Status.QUARANTINED)
 class Announcer:
     engine: Engine
     alerts: Alerts
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _partial: dict[str, set[str]] = field(default_factory=dict)
+    """Groups that were told to have failed, by their last table, and who has failed in them since."""
 
     def refresh(
         self,
@@ -66,7 +71,31 @@ class Announcer:
                 self._resumed(before, "request")
 
     def dropped(self, table: StreamTable) -> None:
+        self._settle({_name(table)})
         self.alerts.forget(_name(table))
+
+    def together(self, tables: Sequence[StreamTable], failed: Mapping[str, FreshlakeError]) -> None:
+        """After tables were to be published at once: that they were not is told until those that failed have come."""
+        self._settle({_name(table) for table in tables if str(table.full_name) not in failed})
+        if len(tables) == 1 or all(isinstance(error, ELSEWHERE) for error in failed.values()):
+            return
+        with _harmless():
+            members = [_name(table) for table in tables]
+            missing = sorted(_name(table) for table in tables if str(table.full_name) in failed)
+            with self._lock:
+                self._partial.setdefault(members[-1], set()).update(missing)
+            told = {"members": members, "failed": missing}
+            self.alerts.raise_condition(Event.DIAMOND_PARTIAL_FAILURE, members[-1], told)
+
+    def _settle(self, well: set[str]) -> None:
+        with self._lock:
+            for missing in self._partial.values():
+                missing -= well
+            settled = [last for last, missing in self._partial.items() if not missing]
+            for last in settled:
+                del self._partial[last]
+        for last in settled:
+            self.alerts.clear_condition(Event.DIAMOND_PARTIAL_FAILURE, last)
 
     def verified(self, table: StreamTable, found: Verification) -> None:
         if not found.equal:

@@ -7,6 +7,7 @@ its rows are right and every reader of it will follow what was changed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -16,8 +17,9 @@ from freshlake.catalog.audits import Audit, NewAudit
 from freshlake.catalog.enums import AuditOutcome, RefreshMode
 from freshlake.catalog.records import Lease, StreamTable
 from freshlake.errors import FreshlakeError, InvalidArgument, InvariantViolated, StorageCorrupt, StorageMissing
-from freshlake.refresh.audit import Check, Inspection, Keys, inspect
-from freshlake.refresh.engine import MAY_PASS, Engine
+from freshlake.refresh.audit import Check, Inspection, Keys, inspect, never
+from freshlake.refresh.engine import Engine
+from freshlake.refresh.failing import MAY_PASS
 from freshlake.refresh.recover import held
 from freshlake.refresh.refused import full_refused
 from freshlake.refresh.repair import repair
@@ -53,6 +55,8 @@ class Auditing:
     engine: Engine
     rounds: Rounds
     announcer: Announcer
+    stopped: Callable[[], bool] = never
+    """Whether a look at a table is to end, which raises Stopped; what was found wrong is put right all the same."""
 
     def audit(self, table: StreamTable, asked_by: str, limit: int | None = None, keys: Keys | None = None) -> Audit:
         """Look at a table and record what was found; of one that is larger than `limit` rows at some keys only."""
@@ -67,7 +71,7 @@ class Auditing:
         """Put a table right, whatever its options say about FULL if a person asks; one that is right is let go."""
         started = self.engine.clock.now()
         with held(self.engine, table.id, _WAIT_SECONDS) as (lease, current):
-            found = self._found(current, None)
+            found = self._found(current, None, self.stopped)
             if not _is_wrong(found) and not current.is_quarantined:
                 return self._record(current, found, started, asked_by)
             known = next(iter(self.engine.catalog.audits(current.id, 1)), None)
@@ -86,15 +90,15 @@ class Auditing:
         """As the table stands; what a fold cleans up under the look is looked at again where the table stands then."""
         for _ in range(_LOOKS):
             table = self.engine.catalog.get_by_id(table.id)
-            found = self._found(table, by)
+            found = self._found(table, by, self.stopped)
             now = self.engine.catalog.get_by_id(table.id)
             if isinstance(found, Inspection) or _stand(now) == _stand(table):
                 break
         return table, found
 
-    def _found(self, table: StreamTable, by: Draw | Keys | None) -> Found:
+    def _found(self, table: StreamTable, by: Draw | Keys | None, stopped: Callable[[], bool] = never) -> Found:
         try:
-            found = inspect(self.engine, table, by)
+            found = inspect(self.engine, table, by, stopped)
         except InvalidArgument:
             raise  # keys that are none
         except FreshlakeError as error:
@@ -112,7 +116,7 @@ class Auditing:
                 why = f"stream table {upstream.full_name.short}, which it reads, was found wrong"
                 return self._record(table, Unseen(why), started, asked_by)
         with held(self.engine, table.id, _WAIT_SECONDS) as (lease, current):
-            found = self._found(current, by)
+            found = self._found(current, by, self.stopped)
             if not _is_wrong(found):
                 return self._record(current, found, started, asked_by, "a first look differed, a second one did not")
             audit = self._quarantine(current, lease, found, started, asked_by)

@@ -9,19 +9,21 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
-from freshlake.alerts import Alerts, Event
 from freshlake.catalog.enums import Action
 from freshlake.catalog.names import TableName
-from freshlake.catalog.records import StreamTable
+from freshlake.catalog.records import StreamTable, database_key
 from freshlake.errors import InternalError
 from freshlake.refresh.engine import Engine
+from freshlake.refresh.failing import ELSEWHERE
 from freshlake.refresh.result import RefreshResult
 from freshlake.refresh.roots import from_json, is_past
 from freshlake.schedule.state import Unit
+from freshlake.service.away import Away
 from freshlake.service.idle import Idleness
 from freshlake.service.known import Dag
 from freshlake.service.moment import Round
-from freshlake.service.rounds import ELSEWHERE, Outcome, Rounds
+from freshlake.service.pauses import Pauses
+from freshlake.service.rounds import UPSTREAM_FAILED, Outcome, Rounds
 from freshlake.service.workers import Workers
 
 _log = logging.getLogger("freshlake.scheduler")
@@ -44,18 +46,23 @@ class _Batch:
 class Batches:
     engine: Engine
     rounds: Rounds
-    alerts: Alerts
     idleness: Idleness
     workers: Workers
     free: Callable[[], None]
-    """Told when a unit has ended and no other waits: a table may be due that was not looked at since."""
+    """Told when a unit has gone well and no other waits: a table may be due that was not looked at since."""
     told: Callable[[RefreshResult], None] = lambda result: None
     """Told every result."""
     stopping: threading.Event = field(default_factory=threading.Event)
     typical: dict[str, float] = field(default_factory=dict)
     """How many seconds refreshes of a table took lately."""
+    pauses: Pauses = field(init=False)
+    away: Away = field(default_factory=Away)
+    """Pinned where their mirrors are refreshed."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _busy: dict[str, datetime | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.pauses = Pauses(self.engine.catalog, self.engine.clock)
 
     @property
     def busy(self) -> dict[str, datetime | None]:
@@ -66,7 +73,9 @@ class Batches:
     def begin(self, units: tuple[Unit, ...], dag: Dag, left: frozenset[str] = frozenset()) -> None:
         """Pin the sources, record at once what has nothing to do, and hand over the rest; `left` by dead workers."""
         names = [name for unit in units for name in unit.tables]
-        moment = self.rounds.begin(edge for name in names for edge in dag.edges.get(name, ()))
+        edges = [edge for name in names for edge in dag.edges.get(name, ())]
+        moment = self.rounds.begin(self.away.without(edges))
+        self.away.note(edges, moment.unreachable)
         idle = self.idleness.idle(units, moment, dag, left)
         if idle and moment.at is not None:
             self.engine.catalog.record_idle((table for tables in idle.values() for table in tables), moment.at)
@@ -87,13 +96,18 @@ class Batches:
             self.workers.ask(unit.tables, unit.priority, partial(self._work, batch, number))
 
     def _work(self, batch: _Batch, number: int) -> str | None:
-        unit = batch.units[number]
+        unit, well = batch.units[number], False
         try:
             self._use_own_pool()
-            return self._refresh(batch, unit)
+            if self.stopping.is_set():
+                return _STOPPED
+            outcome = self._refresh(batch, unit)
+            well = not outcome.failed and all(result.action is not Action.SKIPPED for result in outcome.results)
+            return "; ".join(f"{TableName.parse(n).short}: {e.message}" for n, e in outcome.failed.items()) or None
         except Exception as error:
             failure = InternalError("the refresh failed in a way that was not expected", detail=str(error))
             batch.moment.failed.update(dict.fromkeys(unit.tables, failure))
+            self.pauses.ended((), unit.tables)
             _log.exception("the refresh of %s failed in a way that was not expected", ", ".join(unit.tables))
             return str(failure)
         finally:
@@ -103,7 +117,8 @@ class Batches:
                 for after in batch.waiting.values():
                     after.discard(number)
             self._ask(batch)
-            if not self.workers.load[1]:
+            # what failed is not due before the next tick
+            if well and not self.workers.load[1]:
                 self.free()
 
     def _use_own_pool(self) -> None:
@@ -112,30 +127,31 @@ class Batches:
             context = self.engine.spark.sparkContext
             context.setLocalProperty("spark.scheduler.pool", threading.current_thread().name)
 
-    def _refresh(self, batch: _Batch, unit: Unit) -> str | None:
+    def _refresh(self, batch: _Batch, unit: Unit) -> Outcome:
         tables = [t for t in map(self.engine.catalog.find, unit.tables) if t is not None]
-        if self.stopping.is_set():
-            return _STOPPED
         if all(_is_done(table, batch.moment) for table in tables):
-            return None
+            return Outcome()
         outcome = self.rounds.run(tables, batch.moment, retries=True)
+        self.pauses.ended(set(unit.tables) - outcome.failed.keys(), _own_failures(outcome))
+        for table in tables:
+            if table.full_name.database and table.is_mirror and str(table.full_name) not in outcome.failed:
+                self.away.back(database_key(table.full_name.database))
         self._remember(outcome.results)
-        self._tell(unit, outcome)
         for result in outcome.results:
             self.told(result)
-        return "; ".join(f"{TableName.parse(name).short}: {e.message}" for name, e in outcome.failed.items()) or None
-
-    def _tell(self, unit: Unit, outcome: Outcome) -> None:
-        really = [error for error in outcome.failed.values() if not isinstance(error, ELSEWHERE)]
-        if really and len(unit.tables) > 1:
-            members, failed = ([TableName.parse(name).short for name in of] for of in (unit.tables, outcome.failed))
-            self.alerts.emit(Event.DIAMOND_PARTIAL_FAILURE, members[-1], members=members, failed=sorted(failed))
+        return outcome
 
     def _remember(self, results: Iterable[RefreshResult]) -> None:
         for result in (r for r in results if r.action is not Action.SKIPPED):
             took = result.duration_ms / 1000
             before = self.typical.get(result.table, took)
             self.typical[result.table] = before + _REMEMBERED * (took - before)
+
+
+def _own_failures(outcome: Outcome) -> set[str]:
+    """Tables that failed themselves, not because of others or in other hands."""
+    failed = {name for name, error in outcome.failed.items() if not isinstance(error, ELSEWHERE)}
+    return failed - {result.table for result in outcome.results if result.reason == UPSTREAM_FAILED}
 
 
 def _is_done(table: StreamTable, moment: Round) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -11,8 +11,10 @@ from freshlake.alerts import Alerts, Event
 from freshlake.catalog.idle import Standing
 from freshlake.catalog.names import TableName
 from freshlake.catalog.records import Dependency
+from freshlake.errors import FreshlakeError
 from freshlake.refresh.engine import Engine
 from freshlake.schedule.state import Tick
+from freshlake.service.away import Away
 from freshlake.service.known import Dag
 from freshlake.sources.protocol import Position
 
@@ -29,6 +31,7 @@ _Payloads = Mapping[str, Mapping[str, object]]
 class Conditions:
     engine: Engine
     alerts: Alerts
+    away: Away = field(default_factory=Away)
     _raised: dict[Event, set[str]] = field(default_factory=dict)
     _looked_at: datetime | None = None
     _counted: dict[tuple[str, str], _Count] = field(default_factory=dict)
@@ -60,13 +63,19 @@ class Conditions:
     def _piled_up(self, dag: Dag) -> Iterator[tuple[str, Mapping[str, object]]]:
         standings = self.engine.catalog.standings()
         loaded = {n: standings[i] for n, i in dag.ids.items() if i in standings and standings[i].frontier is not None}
-        heads = self.engine.pinned(edge for name in loaded for edge in dag.edges[name])
+        heads = self._heads([edge for name in loaded for edge in dag.edges[name]])
         self._counted = {key: count for key, count in self._counted.items() if key[0] in loaded}
         for name, table in loaded.items():
             counts = {e.source_name: self._pending(name, table, e, heads) for e in dag.edges[name]}
             source, rows = max(counts.items(), key=lambda item: item[1], default=("", 0))
             if rows > MOST_PENDING:
                 yield name, {"source": source, "pending_rows": rows, "limit": MOST_PENDING}
+
+    def _heads(self, edges: Sequence[Dependency]) -> Mapping[str, Position]:
+        unreachable: dict[str, FreshlakeError] = {}
+        heads = self.engine.pinned(self.away.without(edges), unreachable)
+        self.away.note(edges, unreachable)
+        return heads
 
     def _pending(self, name: str, table: Standing, edge: Dependency, heads: Mapping[str, Position]) -> int:
         """Changed rows between where a table stands and where its source is; 0 when that cannot be told."""

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 
 from freshlake.catalog.records import StreamTable, database_key
 from freshlake.errors import FreshlakeError, SourceHistoryLost, SourceReplaced, TableNotFound
-from freshlake.refresh.engine import MAY_PASS, Engine
+from freshlake.refresh.engine import Engine
+from freshlake.refresh.failing import MAY_PASS
 from freshlake.service.captures import Captures
 from freshlake.service.moment import Round
 from freshlake.service.transitions import Transitions
@@ -51,12 +52,12 @@ class Landing:
 
     def _ready(self, held: ExitStack, name: str, moment: Round) -> tuple[Round, Position | None, list[Mirrored]]:
         key = database_key(name)
-        end = moment.pins.get(key)
-        if end is None:
-            return moment, None, []  # it could not be reached, which its mirrors will say
+        if key in moment.unreachable:
+            return moment, None, []  # which its mirrors will say
         try:
             database = self.captures.database(name)
-            end = database.attainable(end)
+            # one that did not answer lately is looked at here, where nobody else waits for it
+            end = database.attainable(moment.pins.get(key) or database.head())
             moment = replace(moment, pins={**moment.pins, key: end})
             self._notice(database, end)
             due = self._due(database)

@@ -12,12 +12,12 @@ from freshlake.catalog.records import Dependency, Lease, StreamTable
 from freshlake.errors import (
     ColumnsAwaited,
     FreshlakeError,
-    LeaseLost,
     RefreshInProgress,
     StreamTableQuarantined,
     StreamTableSuspended,
 )
 from freshlake.refresh.engine import Engine
+from freshlake.refresh.failing import ELSEWHERE
 from freshlake.refresh.folding import fold_if_due
 from freshlake.refresh.leasing import leased
 from freshlake.refresh.result import FoldResult, RefreshResult
@@ -33,8 +33,8 @@ from freshlake.sources.stream_table import position_of
 
 _log = logging.getLogger("freshlake")
 
-ELSEWHERE = (RefreshInProgress, LeaseLost)
-"""Errors that say that a table is in other hands, where nothing is wrong with it."""
+UPSTREAM_FAILED = "upstream-failed"
+"""Reason of a refresh that was left out: what the table reads failed in the same round."""
 RESTING = (Status.SUSPENDED, Status.ERROR, Status.QUARANTINED)
 """Tables in these states are not refreshed unless a person asks for it; a group is published without them."""
 STOPPED = (Status.SUSPENDED, Status.QUARANTINED)
@@ -197,6 +197,8 @@ class Rounds:
             outcome = self._refresh(tables, moment, modes, terms)
         else:
             outcome = self._under_leases(tables, moment, modes, terms)
+        if leases is None:
+            self.announcer.together(tables, outcome.failed)
         if outcome.published:
             before = {table.id: table for table in tables}
             outcome.results = [self._after(before, result, folds=leases is None) for result in outcome.results]
@@ -207,7 +209,7 @@ class Rounds:
     ) -> Outcome:
         """Nobody else touches a member until all are published; if somebody does so now, none of them is refreshed."""
         try:
-            with leased(self.engine, [table.id for table in tables]) as leases:
+            with leased(self.engine, [table.id for table in tables], terms=terms) as leases:
                 return self._together(tables, moment, modes, replace(terms, leases=leases))
         except FreshlakeError as error:
             return _none_published(tables, moment, error, [_failed(t, error) for t in tables])
@@ -283,7 +285,7 @@ class Rounds:
         error = next((failed[name] for name in blockers if not isinstance(failed[name], ELSEWHERE)), None)
         if error is None:
             return _not_done(table, RefreshInProgress.code, detail)
-        return replace(self.skipped(table, "upstream-failed", detail), error=error.to_dict())
+        return replace(self.skipped(table, UPSTREAM_FAILED, detail), error=error.to_dict())
 
     def _blockers(self, table: StreamTable, failed: Mapping[str, FreshlakeError]) -> list[str]:
         if not failed:

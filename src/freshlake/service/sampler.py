@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from freshlake.catalog.audits import Audit
 from freshlake.catalog.enums import AuditOutcome
 from freshlake.catalog.records import StreamTable
 from freshlake.errors import FreshlakeError, NotFound
+from freshlake.refresh.audit import Stopped
 from freshlake.refresh.engine import Engine
 from freshlake.schedule.audit import Candidate, next_audit
 from freshlake.schedule.graph import Graph
@@ -32,13 +34,16 @@ class Sampler:
         self._engine, self._auditing = engine, auditing
         self._pool: ThreadPoolExecutor | None = None
         self._running: Future[None] | None = None
+        self._stopping = threading.Event()
         self._not_before = datetime.min.replace(tzinfo=UTC)
 
     def start(self) -> None:
+        self._stopping.clear()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="freshlake-audit")
 
     def stop(self, timeout: float | None = None) -> bool:
-        """Begin no more audits and wait for the one that runs; False if that took longer than the timeout."""
+        """Begin no more audits, and wait until the one that runs has ended its step; False after the timeout."""
+        self._stopping.set()
         if self._pool is None:
             return True
         ended = self._running is None or not wait([self._running], timeout).not_done
@@ -94,11 +99,14 @@ class Sampler:
             context = self._engine.spark.sparkContext
             context.setLocalProperty("spark.scheduler.pool", threading.current_thread().name)
             table = self._engine.catalog.get(chosen.name)
+            auditing = replace(self._auditing, stopped=self._stopping.is_set)
             if chosen.is_unrepaired:
-                audit = self._auditing.repair(table, SCHEDULER)
+                audit = auditing.repair(table, SCHEDULER)
             else:
-                audit = self._auditing.audit(table, SCHEDULER, self._engine.settings.audit_max_rows)
+                audit = auditing.audit(table, SCHEDULER, self._engine.settings.audit_max_rows)
             _log.info("%s: %s", table.full_name.short, audit.outcome)
+        except Stopped:
+            _log.info("the audit of %s was stopped; it is audited again later", chosen.name)
         except NotFound:
             _log.info("%s was dropped before it could be audited", chosen.name)
         except FreshlakeError as error:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 
 from freshlake.alerts import Alerts, Event
 from freshlake.catalog.enums import RefreshMode
@@ -48,8 +49,8 @@ class Scheduler:
         self._known = Known(engine.catalog)
         self._workers = Workers(engine.clock)
         self._wake = threading.Event()
-        self._batches = Batches(engine, rounds, alerts, self._idleness, self._workers, self.wake)
-        self._conditions, self._pruning = Conditions(engine, alerts), Pruning(engine)
+        self._batches = Batches(engine, rounds, self._idleness, self._workers, self.wake)
+        self._conditions, self._pruning = Conditions(engine, alerts, self._batches.away), Pruning(engine)
         self._overrun: set[str] = set()
         self._thread: threading.Thread | None = None
         self._beaten: dict[str, object] = {}
@@ -104,12 +105,17 @@ class Scheduler:
 
     def stop(self, timeout: float | None = None) -> bool:
         """Start nothing new and wait for what runs; False if that took longer than the timeout."""
+        until = None if timeout is None else time.monotonic() + timeout
+
+        def left() -> float | None:
+            return None if until is None else max(0.0, until - time.monotonic())
+
         self._batches.stopping.set()
         self.wake()
         if self._thread is not None:
-            self._thread.join(timeout)
-        drained = self._workers.drain(timeout)
-        drained = self._sampler.stop(timeout) and drained
+            self._thread.join(left())
+        drained = self._workers.drain(left())
+        drained = self._sampler.stop(left()) and drained
         if self._workers.has_threads:
             self._workers.close(wait=drained)
             self._engine.catalog.end_daemon([job.to_json() for job in self._workers.jobs()[:_TOLD]])
@@ -170,8 +176,9 @@ class Scheduler:
     def _state(self, looked: Sequence[Looked], dag: Dag, left: frozenset[str], now: datetime) -> State:
         immediate = [row.full_name for row in looked if row.refresh_mode is RefreshMode.IMMEDIATE]
         behind = left | (self._idleness.behind(immediate, dag) if immediate else set())
-        busy, typical = self._batches.busy, self._batches.typical
-        tables = {row.full_name: watched(row, now, busy=busy, behind=behind, typical=typical) for row in looked}
+        batches, paused = self._batches, self._batches.pauses.until()
+        see = partial(watched, busy=batches.busy, behind=behind, typical=batches.typical, paused=paused)
+        tables = {row.full_name: see(row, now) for row in looked}
         return State(tables, dag.declared, limits(self._engine.settings))
 
     def _tell_of_skipped(self, decided: Tick) -> None:

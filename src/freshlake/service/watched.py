@@ -22,8 +22,12 @@ def watched(
     busy: Mapping[str, datetime | None] | None = None,
     behind: Collection[str] = (),
     typical: Mapping[str, float] | None = None,
+    paused: Mapping[str, datetime] | None = None,
 ) -> Watched:
-    """`busy` are being refreshed here, since when; `behind` have missed a write; `typical`: how long refreshes take."""
+    """`busy` are being refreshed here, since when; `behind` have missed a write; `typical`: how long refreshes take.
+
+    `paused` have failed in a way that the catalog does not know, and are not tried again before a moment.
+    """
     name, busy = row.full_name, busy or {}
     return Watched(
         name=name,
@@ -36,7 +40,7 @@ def watched(
         is_leased=name in busy or row.is_leased(now),
         leased_at=busy.get(name, row.acquired_at),
         is_unpublished=not row.is_published,
-        retry_at=row.retry_at,
+        retry_at=max(filter(None, (row.retry_at, (paused or {}).get(name))), default=None),
         is_blown=row.fuse_state == BLOWN,
         is_wanted=row.is_wanted or name in behind,
         consistency=Consistency(row.diamond_consistency),

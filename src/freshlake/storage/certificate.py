@@ -15,7 +15,11 @@ _NUMBERS = ("folded_version", "parent")
 
 @dataclass(frozen=True)
 class Certificate:
-    """One refresh: who made it (id, lease epoch), of which query, between which frontiers, with what effect."""
+    """One refresh: who made it (id, lease epoch), of which query, between which frontiers, with what effect.
+
+    `changes` are further columns of the stream table that move with it, and `decision` is what it was chosen from: both
+    are for whoever finds the commit of a process that died before the catalog knew of it.
+    """
 
     refresh_id: str
     epoch: int
@@ -31,6 +35,8 @@ class Certificate:
     nodes: Mapping[str, int] = field(default_factory=dict)
     base_version: int | None = None
     engine: str = ""
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    decision: Mapping[str, Any] | None = None
 
     def to_json(self) -> str:
         """The certificate as one line of JSON."""
