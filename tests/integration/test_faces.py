@@ -174,6 +174,8 @@ def test_what_a_statement_answers_is_what_the_call_answers(fl: Freshlake) -> Non
         assert shown(f"SHOW STREAM TABLE {text}") == []
     for text in ("STATUS", "HEALTH", "SLOTS", "BUFFERS"):
         assert shown(f"SHOW CDC {text}") == []
+    with pytest.raises(InvalidArgument, match="IMMEDIATE"):
+        fl.refresh("totals", mode="immediate")
     for tables in (["totals"], ["totals", "TOTALS"]):
         with pytest.raises(InvalidArgument, match="fewer than two"):
             fl.create_refresh_group("alone", tables)
