@@ -61,7 +61,7 @@ class Settings(BaseSettings):
     ] = 1_000
     parallel_refresh_mode: Annotated[
         Literal["off", "on"], Field(description="Whether a scheduler refreshes independent stream tables side by side.")
-    ] = "off"
+    ] = "on"
     max_concurrent_refreshes: Annotated[
         int, Field(ge=1, le=32, description="Most refreshes that one scheduler runs at a time.")
     ] = 4

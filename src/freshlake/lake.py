@@ -174,6 +174,7 @@ class Freshlake(LookingCalls, GroupCalls, SourceCalls, AlertCalls):
         dialect: str | None = None,
         never_full: bool = False,
         max_full_rows: int | None = None,
+        max_full_seconds: int | None = None,
         fuse_rows: int | None = None,
         cdc_mode: str | None = None,
     ) -> StreamTable:
@@ -207,6 +208,7 @@ class Freshlake(LookingCalls, GroupCalls, SourceCalls, AlertCalls):
         dialect: str | None = None,
         never_full: bool = False,
         max_full_rows: int | None = None,
+        max_full_seconds: int | None = None,
         fuse_rows: int | None = None,
         cdc_mode: str | None = None,
     ) -> StreamTable:
@@ -232,6 +234,7 @@ class Freshlake(LookingCalls, GroupCalls, SourceCalls, AlertCalls):
         dialect: str | None = None,
         never_full: bool | None = None,
         max_full_rows: int | None = None,
+        max_full_seconds: int | None = None,
         fuse_rows: int | None = None,
         cdc_mode: str | None = None,
     ) -> StreamTable:

@@ -55,18 +55,18 @@ def test_a_daemon_reloads_its_settings_and_drains(spark: SparkSession, tmp_path:
         fl.sql("INSERT INTO orders VALUES (1)")
         assert fl.wait_for("ids", "orders", timeout=120)
         (pool,) = fl.worker_pool_status()
-        assert (pool.is_alive, pool.workers, pool.version) == (True, 1, freshlake.__version__)
+        assert (pool.is_alive, pool.workers, pool.version) == (True, 4, freshlake.__version__)
         assert fl.parallel_job_status(600)
 
         settings.write_text(SETTINGS + "lease_seconds = 0\n", encoding="utf-8")
         process.send_signal(signal.SIGHUP)
         said(process, "invalid-setting")
-        settings.write_text(SETTINGS + 'parallel_refresh_mode = "on"\n', encoding="utf-8")
+        settings.write_text(SETTINGS + 'parallel_refresh_mode = "off"\n', encoding="utf-8")
         process.send_signal(signal.SIGHUP)
         said(process, "settings read again")
         fl.sql("INSERT INTO orders VALUES (2)")
         assert fl.wait_for("ids", "orders", timeout=120)
-        assert [pool.workers for pool in fl.worker_pool_status()] == [4]
+        assert [pool.workers for pool in fl.worker_pool_status()] == [1]
 
         process.send_signal(signal.SIGTERM)
         assert process.wait(120) == 0

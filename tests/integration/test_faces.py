@@ -42,7 +42,7 @@ CASES = [
     case(),
     case(schedule="5m", refresh_mode="DIFFERENTIAL", fold_policy="manual"),
     case(schedule="*/5 * * * *", tier="warm", diamond_consistency="none", diamond_schedule_policy="slowest"),
-    case(never_full="true", max_full_rows="10", fuse_rows="20", cdc_mode="trigger"),
+    case(never_full="true", max_full_rows="10", max_full_seconds="9", fuse_rows="20", cdc_mode="trigger"),
     case(append_only="true", partition_by="region"),
     case(refresh_mode="IMMEDIATE"),
     case("SELECT nothing FROM orders", "invalid-query"),
@@ -59,6 +59,7 @@ CASES = [
     case(code="schedule-too-short", schedule="1s"),
     case(code="invalid-argument", fuse_rows="-1", command=USAGE),
     case(code="invalid-argument", max_full_rows="many", command=USAGE),
+    case(code="invalid-argument", max_full_seconds="1.5", command=USAGE),
     case(code="invalid-argument", tier="lukewarm", command=USAGE),
     case(code="invalid-argument", cdc_mode="telepathy", command=USAGE),
     case(code="invalid-argument", refresh_mode="SOMETIMES", command=USAGE),
@@ -173,6 +174,8 @@ def test_what_a_statement_answers_is_what_the_call_answers(fl: Freshlake) -> Non
         assert shown(f"SHOW STREAM TABLE {text}") == []
     for text in ("STATUS", "HEALTH", "SLOTS", "BUFFERS"):
         assert shown(f"SHOW CDC {text}") == []
+    with pytest.raises(InvalidArgument, match="IMMEDIATE"):
+        fl.refresh("totals", mode="immediate")
     for tables in (["totals"], ["totals", "TOTALS"]):
         with pytest.raises(InvalidArgument, match="fewer than two"):
             fl.create_refresh_group("alone", tables)

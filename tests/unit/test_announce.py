@@ -255,8 +255,12 @@ def test_a_fuse_that_has_blown_is_told_once(
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"never_full": True}, {"bound": "never_full", "rows": None, "limit": None}),
-        ({"max_full_rows": 50}, {"bound": "max_full_rows", "rows": 97, "limit": 50}),
+        ({"never_full": True}, {"bound": "never_full", "rows": None, "seconds": None, "limit": None}),
+        ({"max_full_rows": 50}, {"bound": "max_full_rows", "rows": 97, "seconds": None, "limit": 50}),
+        (
+            {"max_full_rows": 100, "max_full_seconds": 3},
+            {"bound": "max_full_seconds", "rows": 97, "seconds": 4.5, "limit": 3},
+        ),
     ],
 )
 def test_a_recompute_that_is_forbidden(
@@ -269,7 +273,7 @@ def test_a_recompute_that_is_forbidden(
 ) -> None:
     table = catalog.update(table.id, **options)
     sources = {"a": {"changed_rows": 2, "rows": 90}, "b": {"changed_rows": None, "rows": 7}}
-    engine.fails(FullRefused("no"), decision={"sources": sources}, fallback_reason="history-lost")
+    engine.fails(FullRefused("no"), decision={"sources": sources, "full_ms": 4_500.0}, fallback_reason="history-lost")
     failing(announcer, table, FullRefused)
     assert told(catalog) == ["refresh_failed", "full_refused"]
     assert catalog.alerts()[0].payload == {"reason": "history-lost", **expected}

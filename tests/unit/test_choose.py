@@ -266,7 +266,13 @@ def test_the_estimates_are_told() -> None:
 # Bounds ---------------------------------------------------------------------------------------------------------------
 
 
-BOUNDS = [{"never_full": True}, {"max_full_rows": 999}]
+BOUNDS = [
+    {"never_full": True},
+    {"max_full_rows": 999},
+    {"max_full_seconds": 9},
+    {"max_full_seconds": 9, "full_ms": 9_001.0},
+    {"max_full_seconds": 9, "full_ms": 9_001.0, "max_full_rows": 10_000},
+]
 
 
 @pytest.mark.parametrize("bound", BOUNDS, ids=str)
@@ -322,6 +328,24 @@ def test_a_budget_counts_the_rows_of_all_sources() -> None:
     assert choose(replace(lost, max_full_rows=1999)).refusal is not None
     unknown = situation(change(ChangeKind.HISTORY_LOST), change(rows=None), max_full_rows=10**9)
     assert choose(unknown).refusal is not None, "what is not known may be too much"
+
+
+def test_a_budget_of_time_is_held_against_the_estimate() -> None:
+    lost = situation(change(ChangeKind.HISTORY_LOST), max_full_seconds=9, full_ms=9_000.0)
+    assert choose(lost).refusal is None
+    refusal = choose(replace(lost, full_ms=9_050.0)).refusal
+    assert refusal is not None
+    assert "max_full_seconds is 9, FULL is estimated at 9.1 s" in refusal.detail
+    refusal = choose(replace(lost, full_ms=None)).refusal
+    assert refusal is not None, "what is not known may be too much"
+    assert "not known" in refusal.detail
+
+
+def test_a_decision_of_an_earlier_version_is_made_again() -> None:
+    inputs = dict(choose(situation(change(ChangeKind.HISTORY_LOST))).inputs)
+    for name in ("max_full_seconds", "full_ms"):
+        inputs.pop(name)
+    assert choose(situation_of(inputs)).inputs["chosen"] == inputs["chosen"]
 
 
 # The fuse -------------------------------------------------------------------------------------------------------------
@@ -383,6 +407,8 @@ def _any(drawn: random.Random) -> Situation:
         costs=one(None, costs(drawn.uniform(1, 9), drawn.uniform(1, 9), one(*Basis), one(5, 50))),
         never_full=one(True, False, False),
         max_full_rows=one(None, 10, 10_000),
+        max_full_seconds=one(None, None, 3),
+        full_ms=one(None, 2_000.0, 4_000.5),
         fuse_rows=one(None, 5, 5_000),
         fuse_state=one(None, None, BLOWN, PASSING),
     )

@@ -504,8 +504,8 @@ def test_choice_makes_past_decisions_again(
 
 
 def test_bounds_are_options_of_create_and_alter(lake: Double) -> None:
-    words = ("--never-full", "--max-full-rows", "10", "--fuse-rows", "0")
-    bounds = {"never_full": True, "max_full_rows": 10, "fuse_rows": 0}
+    words = ("--never-full", "--max-full-rows", "10", "--max-full-seconds", "9", "--fuse-rows", "0")
+    bounds = {"never_full": True, "max_full_rows": 10, "max_full_seconds": 9, "fuse_rows": 0}
     assert run("create", "revenue", "SELECT 1", *words) == 0
     assert run("alter", "revenue", *words) == 0
     assert run("alter", "revenue", "--no-never-full") == 0

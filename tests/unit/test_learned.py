@@ -121,6 +121,18 @@ def test_what_is_not_known_is_not_guessed(catalog: Catalog, changed: int | None,
     assert learned.measured(table, compiled(), Action.DIFFERENTIAL, sources(changed), spans(rows), 1, 1.0) == {}
 
 
+def test_a_full_is_estimated_also_where_the_change_or_the_query_is_new(catalog: Catalog) -> None:
+    learned = Learned(catalog)
+    assert learned.full_ms(added(catalog, "other"), compiled(), pending(5)) is None
+    table = refreshed(catalog, learned, added(catalog), Action.FULL, None, ms=800.0)
+    for query, changed in ((compiled(), 5), (compiled(), None), (compiled("0" * 40), None)):
+        found = learned.full_ms(table, query, pending(changed))
+        assert found is not None
+        assert found >= 800
+    assert learned.full_ms(table, compiled(), pending(5, None)) is None, "a source is not known"
+    assert learned.full_ms(table, compiled(), {"orders": SourceChange("o", Triage(ChangeKind.NONE, 0, 0), 9)})
+
+
 def test_a_load_is_told_from_a_full_and_the_first_of_a_process_from_others(catalog: Catalog) -> None:
     learned, table = Learned(catalog), added(catalog)
     loaded = replace(table, is_populated=True)

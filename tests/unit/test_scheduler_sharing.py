@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -75,12 +76,26 @@ def test_daemons_of_a_lake_share_and_burst_until_the_other_claims_its_part(
 
 def test_without_a_bound_everybody_runs_what_he_may(tmp_path: Path, clock: ManualClock) -> None:
     one = One(tmp_path, clock, parallel_refresh_mode="on", max_concurrent_refreshes=3)
-    two = One(tmp_path, clock)
+    two = One(tmp_path, clock, parallel_refresh_mode="off")
     two.catalog.beat_daemon(NOW, running=0, waiting=9)
     assert (one.ticked(), two.ticked()) == (3, 1)
+    two.engine.settings = Settings()
+    assert two.ticked() == 4, "side by side, unless somebody says otherwise"
     one.engine.settings = Settings(parallel_refresh_mode="on", max_concurrent_refreshes=5)
     assert one.ticked() == 5, "a setting that was read again counts at the next tick"
     (daemon,) = [d for d in two.catalog.daemons() if d.owner == one.catalog.owner]
     assert (daemon.workers, daemon.running, daemon.last_tick_at) == (5, 0, NOW)
     for each in (one, two):
         each.catalog.close()
+
+
+@pytest.mark.parametrize(("given", "warned"), [({}, False), ({"max_concurrent_refreshes": 4}, True)])
+def test_who_chose_more_workers_than_spark_has_slots_is_told(
+    tmp_path: Path, clock: ManualClock, caplog: pytest.LogCaptureFixture, given: dict[str, int], warned: bool
+) -> None:
+    one = One(tmp_path, clock)
+    one.engine.spark = cast(Any, SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2)))
+    with caplog.at_level("WARNING", "freshlake"):
+        one.scheduler._check_slots(Settings.load(None, given))
+    assert ("Spark runs 2 tasks" in caplog.text) == warned
+    one.catalog.close()

@@ -143,10 +143,11 @@ EVENTS: Mapping[Event, Description] = {
         logging.WARNING,
         "a refresh would have been FULL, which the table forbids",
         {
-            "bound": "never_full or max_full_rows",
+            "bound": "never_full, max_full_rows or max_full_seconds",
             "reason": "why it would have been FULL",
             "rows": "rows it would have computed, or null",
-            "limit": "rows allowed, or null",
+            "seconds": "seconds it is estimated to take, or null",
+            "limit": "rows or seconds allowed, or null",
         },
     ),
     Event.COMMITTED_BUT_NOT_MAINTAINED: Description(

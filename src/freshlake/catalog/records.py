@@ -67,6 +67,7 @@ class NewStreamTable:
     fuse_rows: int | None = None
     never_full: bool = False
     max_full_rows: int | None = None
+    max_full_seconds: int | None = None
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,7 @@ class StreamTable:
     retry_at: datetime | None
     quarantined_at: datetime | None
     """Since when its rows are known to be wrong: it is read, and neither refreshed nor followed by its readers."""
+    max_full_seconds: int | None
 
     @property
     def full_name(self) -> TableName:

@@ -111,6 +111,7 @@ stream_tables = Table(
     Column("retries", Integer, nullable=False, server_default=text("0")),
     Column("retry_at", Moment),
     Column("quarantined_at", Moment),
+    Column("max_full_seconds", Integer),
     UniqueConstraint("schema", "name", name="fl_stream_tables_name"),
     CheckConstraint("status IN ('INITIALIZING', 'ACTIVE', 'SUSPENDED', 'ERROR')", name="fl_stream_tables_known_status"),
     Index("fl_stream_tables_status", "status"),

@@ -66,6 +66,10 @@ NeverFullOption = Annotated[
 FullRowsOption = Annotated[
     int | None, typer.Option(min=0, help="Not recomputed by itself over sources of more rows; 0: no limit.")
 ]
+FullSecondsOption = Annotated[
+    int | None,
+    typer.Option(min=0, help="Not recomputed by itself when that is estimated to take longer; 0: no limit."),
+]
 FuseOption = Annotated[int | None, typer.Option(min=0, help="A change of more rows of a source stops it; 0: no limit.")]
 CaptureOption = Annotated[
     Capture | None, typer.Option(case_sensitive=False, help="How the source databases that it reads are captured.")
@@ -97,6 +101,7 @@ def create(
     diamond_schedule_policy: PolicyOption = None,
     never_full: NeverFullOption = None,
     max_full_rows: FullRowsOption = None,
+    max_full_seconds: FullSecondsOption = None,
     fuse_rows: FuseOption = None,
     cdc_mode: CaptureOption = None,
     empty: Annotated[bool, typer.Option("--empty", help="Create without data; the first refresh loads it.")] = False,
@@ -116,6 +121,7 @@ def create(
         diamond_schedule_policy=diamond_schedule_policy,
         never_full=never_full,
         max_full_rows=max_full_rows,
+        max_full_seconds=max_full_seconds,
         fuse_rows=fuse_rows,
         cdc_mode=cdc_mode,
         initialize=False if empty else None,
@@ -150,6 +156,7 @@ def alter(
     diamond_schedule_policy: PolicyOption = None,
     never_full: NeverFullOption = None,
     max_full_rows: FullRowsOption = None,
+    max_full_seconds: FullSecondsOption = None,
     fuse_rows: FuseOption = None,
     cdc_mode: CaptureOption = None,
 ) -> None:
@@ -169,6 +176,7 @@ def alter(
         diamond_schedule_policy=diamond_schedule_policy,
         never_full=never_full,
         max_full_rows=max_full_rows,
+        max_full_seconds=max_full_seconds,
         fuse_rows=fuse_rows,
         cdc_mode=cdc_mode,
     )

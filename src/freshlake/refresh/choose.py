@@ -163,6 +163,21 @@ def _refusal(now: Situation, action: Action, reason: str | None, detail: str | N
 def _forbidden(now: Situation) -> str | None:
     if now.never_full:
         return "never_full is set"
+    return _too_many_rows(now) or _too_long(now)
+
+
+def _too_long(now: Situation) -> str | None:
+    if now.max_full_seconds is None:
+        return None
+    if now.full_ms is None:
+        return f"max_full_seconds is {now.max_full_seconds}, and how long a FULL takes is not known"
+    seconds = now.full_ms / 1000
+    if seconds <= now.max_full_seconds:
+        return None
+    return f"max_full_seconds is {now.max_full_seconds}, FULL is estimated at {seconds:,.1f} s"
+
+
+def _too_many_rows(now: Situation) -> str | None:
     if now.max_full_rows is None:
         return None
     known = [c.rows for c in now.changes.values() if c.rows is not None]

@@ -274,6 +274,7 @@ class _Refresh:
             max_change_ratio=0 if table.is_mirror else engine.settings.differential_max_change_ratio,
             append_only=table.append_only,
             costs=engine.learned.costs(table, compiled, changes),
+            full_ms=engine.learned.full_ms(table, compiled, changes) if table.max_full_seconds is not None else None,
             **bounds(table, engine.settings),
         )
         return situation, spans, compiled

@@ -45,6 +45,18 @@ class Learned:
         known = self._experience(table, compiled)
         return estimate(known.samples, known.refreshes, volume, compiled.complexity)
 
+    def full_ms(self, table: StreamTable, compiled: CompiledQuery, changes: Mapping[str, SourceChange]) -> float | None:
+        """What a FULL would take; also where it is not known what has changed, and for a query that is new."""
+        sizes = [c.rows for c in changes.values() if c.rows is not None]
+        if len(sizes) < len(changes):
+            return None
+        changed = sum((c.rows if c.triage.rows is None else c.triage.rows) or 0 for c in changes.values())
+        known = self._experience(table, compiled)
+        samples = known.samples or kept(Sample.from_json(r[MEASURED]) for r in self._decisions(table) if MEASURED in r)
+        volume = Volume(changed, sum(sizes), table.row_count or 0)
+        found = estimate(samples, known.refreshes, volume, compiled.complexity)
+        return round(found.full.ms, 1) if found else None
+
     def measured(
         self,
         table: StreamTable,
@@ -80,13 +92,17 @@ class Learned:
         return known
 
     def _read(self, table: StreamTable, compiled: CompiledQuery) -> tuple[tuple[Sample, ...], int]:
+        mine = [
+            r[MEASURED] for r in self._decisions(table) if MEASURED in r and r[MEASURED]["query"] == _short(compiled)
+        ]
+        return kept(Sample.from_json(m) for m in mine), len(mine)
+
+    def _decisions(self, table: StreamTable) -> tuple[Json, ...]:
         """FULL is rare, so it is looked for farther back."""
-        rows = (
+        return (
             *self._catalog.decisions(table.id, (Action.DIFFERENTIAL,), _DIFFERENTIALS),
             *self._catalog.decisions(table.id, (Action.FULL, Action.REINITIALIZE), _RECOMPUTES),
         )
-        mine = [r[MEASURED] for r in rows if MEASURED in r and r[MEASURED]["query"] == _short(compiled)]
-        return kept(Sample.from_json(m) for m in mine), len(mine)
 
 
 def _stamp(table: StreamTable, compiled: CompiledQuery) -> tuple[int, int, str]:

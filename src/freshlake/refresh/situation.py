@@ -56,6 +56,10 @@ class Situation:
     never_full: bool = False
     max_full_rows: int | None = None
     """No FULL by itself over sources of more rows."""
+    max_full_seconds: int | None = None
+    """No FULL by itself that is estimated to take longer."""
+    full_ms: float | None = None
+    """That estimate, made only for such a table; None when nothing is known."""
     fuse_rows: int | None = None
     """More changed rows of one source stop the table until a person decides."""
     fuse_state: str | None = None
@@ -68,6 +72,7 @@ def bounds(table: StreamTable, settings: Settings) -> dict[str, Any]:
         "margin": settings.cost_model_safety_margin,
         "never_full": table.never_full,
         "max_full_rows": table.max_full_rows,
+        "max_full_seconds": table.max_full_seconds,
         "fuse_rows": table.fuse_rows,
         "fuse_state": table.fuse_state,
     }
@@ -90,6 +95,8 @@ def inputs_of(now: Situation) -> dict[str, Any]:
         "margin": now.margin,
         "never_full": now.never_full,
         "max_full_rows": now.max_full_rows,
+        "max_full_seconds": now.max_full_seconds,
+        "full_ms": now.full_ms,
         "fuse_rows": now.fuse_rows,
         "fuse_state": now.fuse_state,
         "costs": now.costs.to_json() if now.costs else None,
@@ -124,6 +131,9 @@ def situation_of(inputs: Mapping[str, Any]) -> Situation:
         margin=inputs["margin"],
         never_full=inputs["never_full"],
         max_full_rows=inputs["max_full_rows"],
+        # decisions of earlier versions know nothing of these
+        max_full_seconds=inputs.get("max_full_seconds"),
+        full_ms=inputs.get("full_ms"),
         fuse_rows=inputs["fuse_rows"],
         fuse_state=inputs["fuse_state"],
         costs=Costs.from_json(inputs["costs"]) if inputs["costs"] else None,

@@ -200,10 +200,14 @@ def _changed(source: Json) -> int:
 
 def _bound(table: StreamTable, inputs: Json) -> dict[str, Any]:
     if table.never_full:
-        return {"bound": "never_full", "rows": None, "limit": None}
+        return {"bound": "never_full", "rows": None, "seconds": None, "limit": None}
     rows = [source["rows"] for source in inputs.get("sources", {}).values()]
     known = None if not rows or None in rows else sum(rows)
-    return {"bound": "max_full_rows", "rows": known, "limit": table.max_full_rows}
+    if table.max_full_rows is not None and (known is None or known > table.max_full_rows):
+        return {"bound": "max_full_rows", "rows": known, "seconds": None, "limit": table.max_full_rows}
+    ms = inputs.get("full_ms")
+    seconds = None if ms is None else ms / 1000
+    return {"bound": "max_full_seconds", "rows": known, "seconds": seconds, "limit": table.max_full_seconds}
 
 
 def _name(table: StreamTable) -> str:

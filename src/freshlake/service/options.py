@@ -32,6 +32,7 @@ DEFAULTS: Mapping[str, Any] = {
     "diamond_schedule_policy": Policy.FASTEST,
     "never_full": False,
     "max_full_rows": 0,
+    "max_full_seconds": 0,
     "fuse_rows": 0,
     "cdc_mode": INHERIT,
 }
@@ -96,13 +97,13 @@ def _yes_or_no(name: str) -> Reader:
     return read
 
 
-def _rows(name: str) -> Reader:
-    """A number of rows; 0 is no limit, which the catalog keeps as NULL."""
+def _limit(name: str, what: str = "rows", digits: int = 18) -> Reader:
+    """A number of rows or of something else; 0 is no limit, which the catalog keeps as NULL."""
 
     def read(value: int | str, _: int) -> dict[str, Any]:
         text = str(value).strip().replace("_", "")
-        if isinstance(value, bool) or not text.isascii() or not text.isdigit() or len(text) > 18:
-            raise InvalidArgument(f"{name} cannot be '{value}'", hint="use a number of rows, or 0 for no limit")
+        if isinstance(value, bool) or not text.isascii() or not text.isdigit() or len(text) > digits:
+            raise InvalidArgument(f"{name} cannot be '{value}'", hint=f"use a number of {what}, or 0 for no limit")
         return {name: int(text) or None}
 
     return read
@@ -157,7 +158,8 @@ _READERS: Mapping[str, Reader] = {
     "diamond_consistency": _word("diamond_consistency", Consistency),
     "diamond_schedule_policy": _word("diamond_schedule_policy", Policy),
     "never_full": _yes_or_no("never_full"),
-    "max_full_rows": _rows("max_full_rows"),
-    "fuse_rows": _rows("fuse_rows"),
+    "max_full_rows": _limit("max_full_rows"),
+    "max_full_seconds": _limit("max_full_seconds", "seconds", 9),
+    "fuse_rows": _limit("fuse_rows"),
     "cdc_mode": _cdc_mode,
 }

@@ -19,7 +19,7 @@ from freshlake.catalog.enums import RefreshMode
 from freshlake.catalog.names import TableName
 from freshlake.catalog.owner import describe
 from freshlake.catalog.watching import Looked
-from freshlake.config import Settings
+from freshlake.config import DEFAULT, Settings
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.result import RefreshResult
 from freshlake.schedule.quota import Claim, allowance
@@ -84,6 +84,9 @@ class Scheduler:
         _log.info("scheduler of %s started: %s at a time, a tick every %s ms", *told)
 
     def _check_slots(self, settings: Settings) -> None:
+        """Said to who chose the number; the default is small enough to do no harm."""
+        if settings.origin("max_concurrent_refreshes") == DEFAULT:
+            return
         slots = self._engine.spark.sparkContext.defaultParallelism
         if workers(settings) > slots:
             _log.warning(

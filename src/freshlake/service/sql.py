@@ -191,7 +191,7 @@ def _protected(what: str, verb: str) -> StreamTableProtected:
         "ALTER": "use ALTER STREAM TABLE",
         "TRUNCATE": "change its sources, or drop and recreate it",
         "OPTIMIZE": "use FOLD STREAM TABLE",
-        "VACUUM": "use fl.vacuum(name), which keeps what readers need",
+        "VACUUM": "use VACUUM STREAM TABLE or fl.vacuum(name), which keep what readers need",
     }
     return StreamTableProtected(
         f"{what} is written by its refreshes only",
