@@ -95,6 +95,14 @@ def test_a_position_that_was_confirmed_cannot_be_read_from_before(database: Data
         list(capture.read(start, capture.head(), mirror.tables))
 
 
+def test_a_database_whose_log_ends_before_what_was_read_was_put_back(database: Database) -> None:
+    database.run("CREATE TABLE t (a int PRIMARY KEY)")
+    capture, mirror = begin(database, "public.t")
+    later = LsnPosition(mirror.position.origin, capture.head().lsn + 2**30)
+    with pytest.raises(SourceReplaced, match="put back"):
+        list(capture.read(later, capture.head(), mirror.tables))
+
+
 def test_a_transaction_that_began_first_and_commits_last_is_not_skipped(database: Database) -> None:
     database.run("CREATE TABLE t (id int PRIMARY KEY)")
     capture, mirror = begin(database, "public.t")

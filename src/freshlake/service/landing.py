@@ -85,6 +85,7 @@ class Landing:
             except (SourceHistoryLost, SourceReplaced) as error:
                 for mine in standing:
                     self._mark(mine, HISTORY_LOST, error.message)
+                database.restart()
                 continue
             for mine in standing:
                 if (resync := resyncs.get(mine.captured.oid)) is not None:

@@ -104,7 +104,8 @@ class CapturedDatabase:
         self.names = Names(project_of(catalog.lake_id, record.name))
         self.pool = Pool(ConnectionReference.parse(record.connection))
         self.log = WalCapture(self.pool, self.names)
-        self.ways: dict[Mode, Capture] = {Mode.TRIGGER: TriggerCapture(self.pool, self.names), Mode.WAL: self.log}
+        self.triggers = TriggerCapture(self.pool, self.names, released=lambda: self.state().released)
+        self.ways: dict[Mode, Capture] = {Mode.TRIGGER: self.triggers, Mode.WAL: self.log}
         self._catalog, self._spark, self._limits = catalog, spark, limits or CopyLimits()
         self._takes_all = takes_all
         self._staging = staging / uuid4().hex
@@ -177,13 +178,21 @@ class CapturedDatabase:
         active = [m for m in self.mirrored() if m.mirror.status is not Status.ERROR]
         if any(m.stands_at(self.key) is None for m in active) or start.table_id != end.origin:
             return True
-        tables, begin = [m.captured for m in active], place_of(start)
+        tables, begin, released = [m.captured for m in active], place_of(start), self.state().released
         with self.pool.take() as connection, transaction(connection, read_only=True) as cursor:
-            if self._gaps(cursor, tables):
+            if self._gaps(cursor, tables) or not self._is_kept(cursor, begin, released):
                 return True
             if isinstance(begin, SnapshotPosition) and isinstance(end, SnapshotPosition):
                 return has_changes(cursor, self.names, tables, begin, end)
         return self._has_log(start, end, tables)
+
+    def _is_kept(self, cursor: psycopg.Cursor[Any], start: Place, released: Place | None) -> bool:
+        """Whether the database still has what leads on from a position; if not, the mirrors are copied at a new one."""
+        try:
+            self.triggers.check_kept(cursor, start, released)
+        except (SourceHistoryLost, SourceReplaced):
+            return False
+        return True
 
     def _has_log(self, start: Position, end: Place, tables: Sequence[Captured]) -> bool:
         """Whether the log has a change of these tables, or is so long that the database should forget some of it."""
@@ -331,7 +340,19 @@ class CapturedDatabase:
         if slowest is not None and slowest != self._released:
             place = place_of(slowest)
             self.ways[mode_of(place)].confirm(place)
+            self._note_released(place)
             self._released = slowest
+
+    def restart(self) -> None:
+        """What the database gave up does not matter to mirrors that are copied anew."""
+        self._note_released(None)
+
+    def _note_released(self, place: Place | None) -> None:
+        with self._catalog.transaction():
+            state = self.state()
+            if state.mode is Mode.TRIGGER and not state.crossings and state.released != place:
+                state = replace(state, released=place)
+                self._catalog.put_capture(self.name, state.to_json(), state.word)
 
     def standing(self) -> list[Position]:
         """How far each mirror has come that can go on from there."""

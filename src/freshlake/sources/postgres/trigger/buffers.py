@@ -11,6 +11,7 @@ from freshlake.sources.postgres.connection import transaction
 from freshlake.sources.postgres.naming import Names
 from freshlake.sources.postgres.position import SnapshotPosition
 from freshlake.sources.postgres.server import look
+from freshlake.sources.postgres.trigger.released import note
 
 if TYPE_CHECKING:
     import psycopg
@@ -73,6 +74,9 @@ def clean(
     """Remove what a position has seen; a large buffer without anything else is emptied at once."""
     with transaction(connection, read_only=True) as cursor:
         found = _buffers(cursor, names)
+    if found:
+        with transaction(connection) as cursor:
+            note(cursor, names, upto)
     for _, buffer, size in found:
         if not (use_truncate and size >= TRUNCATE_BYTES and _truncate(connection, buffer, upto)):
             with transaction(connection) as cursor:

@@ -14,6 +14,7 @@ from freshlake.sources.postgres.server import Server, look
 from freshlake.sources.postgres.tables import Captured
 from freshlake.sources.postgres.trigger import statements
 from freshlake.sources.postgres.trigger.presence import family, missing
+from freshlake.sources.postgres.trigger.released import prepare
 
 if TYPE_CHECKING:
     import psycopg
@@ -112,6 +113,7 @@ def _make_schema(cursor: psycopg.Cursor[Any], names: Names) -> None:
     if not _has_schema(cursor, names):
         cursor.execute(f"CREATE SCHEMA {names.schema}".encode())
     cursor.execute(statements.create_guard(names).encode())
+    prepare(cursor, names)
 
 
 def _install(cursor: psycopg.Cursor[Any], names: Names, captured: Captured) -> Installed:
@@ -201,5 +203,6 @@ def uninstall(
 def _drop_schema(cursor: psycopg.Cursor[Any], names: Names) -> None:
     """Other projects may share the schema."""
     cursor.execute(f"DROP FUNCTION IF EXISTS {names.guard} (anyelement, anyelement)".encode())
+    cursor.execute(f"DROP TABLE IF EXISTS {names.released}".encode())
     if cursor.execute(_IS_EMPTY, [names.schema]).fetchone() == (True,):
         cursor.execute(f"DROP SCHEMA {names.schema}".encode())
