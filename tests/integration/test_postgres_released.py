@@ -118,6 +118,15 @@ def test_who_gives_up_less_than_others_did_does_not_say_so(shop: Shop) -> None:
     assert noted(shop) == known
 
 
+def test_changes_are_given_up_and_added_up_where_all_tables_are_published(shop: Shop) -> None:
+    shop.database.run("CREATE PUBLICATION everything FOR ALL TABLES")
+    landed(shop, "INSERT INTO t VALUES (1, 'x'); UPDATE t SET a = 'y'")
+    shop.database.run("UPDATE t SET a = 'z'; DELETE FROM t")
+    shop.compacting(1).consider()
+    assert shop.rows("t") == 1, "what is left of two changes"
+    landed(shop, "INSERT INTO u VALUES (1)")
+
+
 def test_a_database_without_a_note_gets_one(shop: Shop) -> None:
     shop.database.run(f"DROP TABLE {marker(shop)}")
     landed(shop, "INSERT INTO t VALUES (1, 'x')")

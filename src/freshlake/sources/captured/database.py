@@ -43,6 +43,7 @@ from freshlake.sources.postgres.position import Position as Place
 from freshlake.sources.postgres.reference import ConnectionReference
 from freshlake.sources.postgres.server import Server, look
 from freshlake.sources.postgres.tables import Captured
+from freshlake.sources.postgres.trigger.buffers import published_by
 from freshlake.sources.postgres.trigger.capture import TriggerCapture
 from freshlake.sources.postgres.wal.capture import WalCapture
 from freshlake.sources.postgres.wal.publication import obstacles
@@ -212,15 +213,15 @@ class CapturedDatabase:
         with self.pool.take() as connection, transaction(connection, read_only=True) as cursor:
             return self._gaps(cursor, tables)
 
-    def examined(self) -> tuple[dict[int, Resync], SlotState | None]:
-        """Gaps, and the slot where the log is read, in one look at the database."""
+    def examined(self) -> tuple[dict[int, Resync], SlotState | None, tuple[str, ...]]:
+        """Gaps, the slot where the log is read, and publications that send buffers, in one look at the database."""
         tables = [m.captured for m in self.mirrored() if m.stands_at(self.key) is not None]
         reads_log = self.reads_log
         if not tables and not reads_log:
-            return {}, None
+            return {}, None, ()
         with self.pool.take() as connection, transaction(connection, read_only=True) as cursor:
             slot = slot_state(cursor, self.names.slot(look(cursor).database_oid)) if reads_log else None
-            return self._gaps(cursor, tables) if tables else {}, slot
+            return self._gaps(cursor, tables) if tables else {}, slot, published_by(cursor, self.names)
 
     @property
     def reads_log(self) -> bool:

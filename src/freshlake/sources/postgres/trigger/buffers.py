@@ -26,6 +26,10 @@ SELECT substring(c.relname FROM '[0-9]+$')::bigint, n.nspname || '.' || c.relnam
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND c.relkind = 'r' AND c.relname ~ %s ORDER BY 1
 """
+_PUBLISHED = """
+SELECT pubname::text FROM pg_publication p WHERE p.puballtables
+  AND EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = to_regnamespace(%s) AND c.relname ~ %s) ORDER BY 1
+"""
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,12 @@ def _size(cursor: psycopg.Cursor[Any], oid: int, buffer: str, size: int) -> Buff
 
 def _buffers(cursor: psycopg.Cursor[Any], names: Names) -> list[tuple[int, str, int]]:
     return cursor.execute(_SIZES, [names.schema, f"^changes_{names.project}_[0-9]+$"]).fetchall()
+
+
+def published_by(cursor: psycopg.Cursor[Any], names: Names) -> tuple[str, ...]:
+    """The publications of all tables, which send the buffers too: a subscriber that has no such tables stops."""
+    found = cursor.execute(_PUBLISHED, [names.schema, f"^changes_{names.project}_[0-9]+$"])
+    return tuple(str(name) for (name,) in found)
 
 
 def lengths(connection: psycopg.Connection[Any], names: Names, least: int) -> dict[int, int]:

@@ -151,6 +151,8 @@ def _make_buffer(cursor: psycopg.Cursor[Any], names: Names, captured: Captured) 
         return False
     cursor.execute(f"DROP TABLE IF EXISTS {buffer}".encode())
     cursor.execute(statements.create_buffer(names, captured).encode())
+    # it has no key, and rows of a table without identity cannot be deleted once somebody publishes all tables
+    cursor.execute(f"ALTER TABLE {buffer} REPLICA IDENTITY FULL".encode())
     return True
 
 
