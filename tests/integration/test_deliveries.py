@@ -232,7 +232,7 @@ def test_a_delivery_ends_as_soon_as_its_database_answers(
         fl.end_delivery("reports.public.per_region")
     assert not fl.deliveries()
     assert postgres_server.run("SELECT to_regclass('public.per_region') IS NULL", "reports") == "f\n"
-    fl._captures.retry_removals()
+    fl._captures.removals.retry()
     assert postgres_server.run("SELECT to_regclass('public.per_region') IS NULL", "reports") == "t\n"
     assert not fl._engine.catalog.removals()
     with pytest.raises(NotFound):

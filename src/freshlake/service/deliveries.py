@@ -98,7 +98,7 @@ class Deliveries:
             what = {"delivered": known.target, "lake": catalog.lake_id}
             removal = catalog.add_removal(known.database, catalog.database(known.database).connection, what)
             catalog.delete_delivery(known)
-        self.captures.remove(removal)
+        self.captures.removals.remove(removal)
 
     def list(self) -> list[DeliveryInfo]:
         """All deliveries, by their targets."""

@@ -112,14 +112,15 @@ class Landing:
 
     def _renew(self, database: CapturedDatabase, mine: Mirrored) -> None:
         captured = self.captures.renewed(database, mine.mirror, mine.captured)
-        if captured.oid != mine.captured.oid:
-            self.captures.remove_objects(self.engine.catalog.database(database.name), mine.captured.oid)
         if not self.captures.mirrors.fits(mine.mirror, lake_schema(captured)):
             self.engine.catalog.mark_resync(mine.mirror.id, f"{Reason.SCHEMA_CHANGED}: its columns changed")
             self.captures.mirrors.reshape(mine.mirror, lake_schema(captured))
         elif mine.resync is not None and not _is_there(mine):
             self.engine.catalog.mark_resync(mine.mirror.id, f"{HISTORY_LOST}: it is captured again")
         database.amend(mine.mirror, mine.captured, captured)
+        if captured.oid != mine.captured.oid:
+            removals, record = self.captures.removals, self.engine.catalog.database(database.name)
+            removals.remove(removals.add(record, mine.captured.oid))
 
     def _settle(self, database: CapturedDatabase, at: Position, due: Sequence[Mirrored]) -> None:
         """Tables that stand at the position of their copy are whole again, unless more of them was asked for since."""

@@ -41,7 +41,7 @@ class Upkeep:
 
     def run(self, now: datetime) -> None:
         """All of it, at once."""
-        self.captures.retry_removals()
+        self.captures.removals.retry()
         self.transitions.consider(now)
         self.compacting.consider()
         for database in self.captures.engine.catalog.databases():

@@ -155,6 +155,12 @@ class CapturedDatabase:
         """How the database is captured now."""
         return CaptureState.from_json(self._catalog.database(self.name).capture)
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is captured one way, and on no way to the other."""
+        state = self.state()
+        return state.since is None and not state.crossings
+
     # Positions -------------------------------------------------------------------------------------------------------
 
     def head(self) -> Position:

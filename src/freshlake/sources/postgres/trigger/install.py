@@ -38,6 +38,14 @@ FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_namespace n ON n.oi
 JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace s ON s.oid = c.relnamespace
 WHERE n.nspname = %s AND p.proname ~ %s ORDER BY 1
 """
+_INSTALLED = """
+SELECT substring(p.proname FROM '^cdc_' || %(project)s || '_([0-9]+)_') AS oid
+FROM pg_proc p WHERE p.pronamespace = to_regnamespace(%(schema)s) AND p.proname ~ ('^cdc_' || %(project)s || '_[0-9]+_')
+UNION
+SELECT substring(c.relname FROM '[0-9]+$')
+FROM pg_class c WHERE c.relnamespace = to_regnamespace(%(schema)s) AND c.relkind = 'r'
+  AND c.relname ~ ('^changes_' || %(project)s || '_[0-9]+$')
+"""
 _STRAYS = """
 SELECT quote_ident(t.tgname), quote_ident(s.nspname) || '.' || quote_ident(c.relname)
 FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_namespace n ON n.oid = p.pronamespace
@@ -174,6 +182,11 @@ def _as_in_buffer(cursor: psycopg.Cursor[Any], names: Names, captured: Captured)
     there = {name for name, is_there, is_same in rows if is_there and is_same}
     kept = (c for c in every.columns if {f"o_{c.number}", f"n_{c.number}"} <= there)
     return replace(captured, columns=tuple(kept))
+
+
+def installed(cursor: psycopg.Cursor[Any], names: Names) -> set[int]:
+    """The numbers of the tables of which something is installed, whether they are there or not."""
+    return {int(oid) for (oid,) in cursor.execute(_INSTALLED, {"schema": names.schema, "project": names.project})}
 
 
 def uninstall(
