@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from threading import RLock
 
 from freshlake.catalog.enums import CdcMode, DefinitionKind
 from freshlake.catalog.names import SEPARATOR, TableName
 from freshlake.catalog.records import Dependency, StreamTable
 from freshlake.catalog.source_records import Removal, SourceDatabase
-from freshlake.errors import FreshlakeError, InvalidName, TableNotFound
+from freshlake.errors import CaptureUnsupported, FreshlakeError, InvalidName, TableNotFound
 from freshlake.refresh.engine import Engine
 from freshlake.service.mirrors import Mirrors
 from freshlake.service.names import Names, captured_relations
@@ -51,6 +52,8 @@ class Captures:
     _open: dict[str, CapturedDatabase] = field(default_factory=dict)
     _lock: RLock = field(default_factory=RLock)
     _unguarded: dict[str, str] = field(default_factory=dict)
+    leave_log: Callable[[str, FreshlakeError, Callable[[], None]], bool] = lambda *_: False
+    """Bring a database to triggers, after a last step, because of a table that its log cannot serve; if that may be."""
 
     def __post_init__(self) -> None:
         self.mirrors = Mirrors(self.engine, self.names)
@@ -169,7 +172,7 @@ class Captures:
             wider = self._widened(database, mirror, names, asked)
             if wider is None:
                 continue
-            database.amend(mirror, wider, self._installed(database, wider))
+            database.amend(mirror, wider, self._installed(database, mirror, wider, wider, asked))
             _log.info("%s is captured: %s", mirror.full_name, ", ".join(wider.names))
             if self.engine.settings.block_source_ddl:
                 self.guard(database.name)
@@ -225,12 +228,26 @@ class Captures:
         whole = described.whole_names
         names = whole if self._takes_all(mirror) else {*whole} & {*before.names}
         chosen = capture_some(described.table, names, described.as_text)
-        return self._installed(database, chosen)
+        return self._installed(database, mirror, before, chosen)
 
-    def _installed(self, database: CapturedDatabase, described: Captured) -> Captured:
+    def _installed(
+        self,
+        database: CapturedDatabase,
+        mirror: StreamTable,
+        before: Captured,
+        described: Captured,
+        asked: CdcMode | None = None,
+    ) -> Captured:
+        if database.state().mode is Mode.WAL:
+            try:
+                with database.pool.take() as connection:
+                    return publish(connection, database.names, [described])[0]
+            except CaptureUnsupported as error:
+                # all tables go to triggers together, as they are described
+                known = partial(database.amend, mirror, before, described)
+                if asked is CdcMode.WAL or not self.leave_log(database.name, error, known):
+                    raise
         with database.pool.take() as connection:
-            if database.state().mode is Mode.WAL:
-                return publish(connection, database.names, [described])[0]
             return keep_installed(connection, database.names, [described])[0]
 
     def describe(self, database: CapturedDatabase, name: TableName) -> Captured:
