@@ -71,6 +71,21 @@ def test_a_delivered_table_follows_every_refresh(fl: Freshlake, postgres_server:
     assert ("north", 3, Decimal("32.25")) in there(postgres_server, "public.per_region")
 
 
+def test_a_delivery_does_not_wait_for_who_keeps_its_table(
+    fl: Freshlake, postgres_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fl._deliveries, "lock_seconds", 0.05)
+    with psycopg.connect(postgres_server.url("reports")) as other:
+        other.execute("LOCK TABLE public.per_region IN ROW EXCLUSIVE MODE")
+        fl.sql("INSERT INTO orders VALUES (7,'west',1)")
+        assert str(fl.refresh("per_region").action) == "DIFFERENTIAL"
+        late = next(d for d in fl.deliveries() if d.target == "reports.public.per_region")
+        assert (late.attempts, (late.error or "").split(":")[0]) == (1, "capture-busy")
+    fl._deliveries.bring_late()
+    assert info(fl, "reports.public.per_region")[2] == 0
+    assert there(postgres_server, "public.per_region") == here(fl, "per_region")
+
+
 def test_duplicates_are_delivered_as_often_as_they_are_there(fl: Freshlake, postgres_server: Server) -> None:
     fl.refresh("regions")
     fl.deliver("regions", "reports.public.regions")

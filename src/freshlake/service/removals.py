@@ -12,6 +12,7 @@ from freshlake.delivery.target import Target
 from freshlake.errors import FreshlakeError
 from freshlake.sources.captured import CapturedDatabase
 from freshlake.sources.postgres.connection import transaction
+from freshlake.sources.postgres.locking import LOCK_SECONDS
 from freshlake.sources.postgres.naming import Names
 from freshlake.sources.postgres.pool import Pool
 from freshlake.sources.postgres.reference import ConnectionReference
@@ -59,7 +60,7 @@ class Removals:
             schema, _, table = target.partition(".")
             pool = Pool(ConnectionReference.parse(removal.connection))
             try:
-                with pool.take() as connection, transaction(connection) as cursor:
+                with pool.take() as connection, transaction(connection, lock_seconds=LOCK_SECONDS) as cursor:
                     Target(removal.what["lake"], schema, table).drop(cursor)
             finally:
                 pool.close()

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from threading import Thread
 
 from freshlake.service.captures import Captures
 from freshlake.service.compacting import Compacting
 from freshlake.service.deliveries import Deliveries
 from freshlake.service.transitions import Transitions
+
+_log = logging.getLogger("freshlake")
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 _INTERVAL = timedelta(minutes=1)
@@ -40,10 +45,20 @@ class Upkeep:
             self._thread.join(_CLOSING_SECONDS)
 
     def run(self, now: datetime) -> None:
-        """All of it, at once."""
-        self.captures.removals.retry()
-        self.transitions.consider(now)
-        self.compacting.consider()
+        """All of it, at once; what goes wrong with one task is not the others'."""
+        tasks: tuple[Callable[[], None], ...] = (
+            self.captures.removals.retry,
+            partial(self.transitions.consider, now),
+            self.compacting.consider,
+            self._guard,
+            self.deliveries.bring_late,
+        )
+        for task in tasks:
+            try:
+                task()
+            except Exception:
+                _log.exception("a part of the upkeep of source databases failed, and is tried again in a minute")
+
+    def _guard(self) -> None:
         for database in self.captures.engine.catalog.databases():
             self.captures.guard(database.name)
-        self.deliveries.bring_late()

@@ -36,6 +36,7 @@ from freshlake.sources.postgres.capture import Capture, CopyPoint, Mode
 from freshlake.sources.postgres.compare import Reason
 from freshlake.sources.postgres.connection import transaction
 from freshlake.sources.postgres.events import Resync
+from freshlake.sources.postgres.locking import LOCK_SECONDS
 from freshlake.sources.postgres.naming import Names
 from freshlake.sources.postgres.pool import Pool
 from freshlake.sources.postgres.position import LsnPosition, SnapshotPosition
@@ -258,7 +259,7 @@ class CapturedDatabase:
     def guard(self, *, blocks: bool) -> None:
         """Refuse DDL on what is captured now, or let all of it pass; raises PrivilegeMissing."""
         tables = [mine.captured for mine in self.mirrored()]
-        with self.pool.take() as connection, transaction(connection) as cursor:
+        with self.pool.take() as connection, transaction(connection, lock_seconds=LOCK_SECONDS) as cursor:
             if blocks and tables:
                 block(cursor, look(cursor), self.names, tables)
             else:

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from freshlake.sources.postgres.blocking import unblock
 from freshlake.sources.postgres.capture import Mode
 from freshlake.sources.postgres.connection import transaction
+from freshlake.sources.postgres.locking import LOCK_SECONDS
 from freshlake.sources.postgres.naming import Names
 from freshlake.sources.postgres.pool import Pool
 from freshlake.sources.postgres.trigger.install import installed, uninstall
@@ -22,7 +23,7 @@ def remove(pool: Pool, names: Names, oid: int | None) -> None:
         WalCapture(pool, names).drop_slot()
     with pool.take() as connection:
         if oid is None:
-            with transaction(connection) as cursor:
+            with transaction(connection, lock_seconds=LOCK_SECONDS) as cursor:
                 unblock(cursor, names)
         unpublish(connection, names, oids)
         uninstall(connection, names, oids)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from freshlake.errors import CaptureBusy
 from freshlake.sources.postgres.connection import transaction
+from freshlake.sources.postgres.locking import LOCK_SECONDS
 from freshlake.sources.postgres.naming import Names
 from freshlake.sources.postgres.position import SnapshotPosition
 from freshlake.sources.postgres.server import look
@@ -85,11 +86,11 @@ def clean(
     with transaction(connection, read_only=True) as cursor:
         found = _buffers(cursor, names)
     if found:
-        with transaction(connection) as cursor:
+        with transaction(connection, lock_seconds=LOCK_SECONDS) as cursor:
             note(cursor, names, upto)
     for _, buffer, size in found:
         if not (use_truncate and size >= TRUNCATE_BYTES and _truncate(connection, buffer, upto)):
-            with transaction(connection) as cursor:
+            with transaction(connection, lock_seconds=LOCK_SECONDS) as cursor:
                 cursor.execute(f"DELETE FROM {buffer} WHERE {_seen(upto)}".encode())
 
 
