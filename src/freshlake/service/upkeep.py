@@ -1,4 +1,4 @@
-"""What is done for source databases now and then: removals, transitions, long buffers, DDL guards, late deliveries."""
+"""What is done for source databases now and then: removals, transitions, buffers, DDL guards, deliveries, slots."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from threading import Thread
 from freshlake.service.captures import Captures
 from freshlake.service.compacting import Compacting
 from freshlake.service.deliveries import Deliveries
+from freshlake.service.slot_watch import SlotWatch
 from freshlake.service.transitions import Transitions
 
 _log = logging.getLogger("freshlake")
@@ -27,6 +28,7 @@ class Upkeep:
     transitions: Transitions
     compacting: Compacting
     deliveries: Deliveries
+    slots: SlotWatch
     _last: datetime = _NEVER
     _thread: Thread | None = None
 
@@ -52,6 +54,7 @@ class Upkeep:
             self.compacting.consider,
             self._guard,
             self.deliveries.bring_late,
+            self.slots.consider,
         )
         for task in tasks:
             try:
