@@ -16,6 +16,7 @@ import freshlake
 from freshlake.delivery import target as target_module
 from freshlake.errors import (
     AlreadyExists,
+    CaptureUnsupported,
     DeliveryUnsupported,
     InvalidName,
     NotFound,
@@ -228,6 +229,13 @@ def test_what_cannot_be_delivered_is_refused_and_nothing_is_left(
         fl.deliver(name, to)
     assert fl.deliveries() == before
     assert postgres_server.run("SELECT id FROM public.theirs", "reports") == "7\n"
+
+
+def test_what_this_lake_writes_there_is_not_read_again(fl: Freshlake) -> None:
+    for table in ("public.per_region", "freshlake_delivered.positions"):
+        with pytest.raises(CaptureUnsupported, match=table.rsplit(".", 1)[1]):
+            fl.create_stream_table("loop", f"SELECT * FROM reports.{table}")
+    assert "loop" not in {line.name for line in fl.status()}
 
 
 def test_what_is_delivered_is_not_dropped_unseen(fl: Freshlake, postgres_server: Server) -> None:

@@ -127,6 +127,29 @@ def test_changes_are_given_up_and_added_up_where_all_tables_are_published(shop: 
     landed(shop, "INSERT INTO u VALUES (1)")
 
 
+def test_a_label_that_is_renamed_is_noticed_while_nothing_else_happens(database: Database, tmp_path: Path) -> None:
+    database.run("CREATE TYPE mood AS ENUM ('sad', 'happy'); CREATE TABLE m (id int, mood mood)")
+    with opened(database, tmp_path / "labels", ("public.m",)) as shop:
+        start = shop.shop.head()
+        assert shop.shop.gaps() == {}
+        database.run("ALTER TYPE mood RENAME VALUE 'sad' TO 'blue'")
+        assert shop.shop.head().version == start.version + 1
+        assert [gap.reason for gap in shop.shop.gaps().values()] == ["schema-changed"]
+
+
+def test_policies_that_change_are_told_once_and_capture_goes_on(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    shop.database.run("ALTER TABLE t ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON t USING (id > 1)")
+    for number in range(2):
+        landed(shop, f"INSERT INTO t VALUES ({number}, 'x')")
+    assert [r.getMessage() for r in caplog.records if "row security of shop.public.t" in r.getMessage()] == [
+        "row security of shop.public.t has changed; its mirror has all rows as before"
+    ]
+    caplog.clear()
+    shop.database.run("DROP POLICY p ON t")
+    landed(shop, "INSERT INTO u VALUES (1)")
+    assert "row security of shop.public.t" in caplog.text
+
+
 def test_a_database_without_a_note_gets_one(shop: Shop) -> None:
     shop.database.run(f"DROP TABLE {marker(shop)}")
     landed(shop, "INSERT INTO t VALUES (1, 'x')")

@@ -12,6 +12,7 @@ from freshlake.catalog.enums import CdcMode, DefinitionKind
 from freshlake.catalog.names import SEPARATOR, TableName
 from freshlake.catalog.records import Dependency, StreamTable
 from freshlake.catalog.source_records import Removal, SourceDatabase
+from freshlake.delivery.target import SCHEMA as DELIVERED
 from freshlake.errors import CaptureUnsupported, FreshlakeError, InvalidName, TableNotFound
 from freshlake.refresh.engine import Engine
 from freshlake.service.mirrors import Mirrors
@@ -24,11 +25,13 @@ from freshlake.sources.postgres.capture import Mode
 from freshlake.sources.postgres.compare import Reason
 from freshlake.sources.postgres.connection import transaction
 from freshlake.sources.postgres.finding import find_table
+from freshlake.sources.postgres.naming import DEFAULT_SCHEMA
 from freshlake.sources.postgres.pool import Pool
 from freshlake.sources.postgres.reference import ConnectionReference
 from freshlake.sources.postgres.server import look
 from freshlake.sources.postgres.tables import (
     Captured,
+    Table,
     capture_all,
     capture_nothing,
     capture_some,
@@ -262,11 +265,24 @@ class Captures:
                 f"table {full} is not one of those that source {record.name} was added with",
                 hint="add the source again with this table, or without limits",
             )
+        self._check_not_ours(record, table)
         check_capturable(table)
         texts = [column.removeprefix(f"{full}.") for column in record.as_text if column.startswith(f"{full}.")]
         for column, why in refused(table, texts).items():
             _log.warning("column %s of %s is left out: %s; %s", column, name, why.reason, why.rewrite)
         return capture_all(table, texts)
+
+    def _check_not_ours(self, record: SourceDatabase, table: Table) -> None:
+        """What this lake writes there is not read again: it would change with every refresh of what it is made of."""
+        catalog = self.engine.catalog
+        sources = {known.name for known in catalog.databases() if known.connection == record.connection}
+        delivered = {known.target for known in catalog.deliveries() if known.database in sources}
+        if table.full_name in delivered or table.schema in (DELIVERED, DEFAULT_SCHEMA):
+            raise CaptureUnsupported(
+                f"table {table.full_name} cannot be captured",
+                detail="Freshlake writes to it",
+                hint="read the stream table that is delivered there",
+            )
 
     def guard(self, name: str) -> None:
         """Refuse DDL on what is captured of a database, if that is set; said once if it cannot be."""

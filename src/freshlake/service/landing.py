@@ -62,8 +62,9 @@ class Landing:
             due = self._due(database)
             if not due:
                 return moment, None, []
-            everything = [mine.captured for mine in database.mirrored() if _is_there(mine)]
-            at = held.enter_context(database.copying(everything))
+            # a slot that is made begins for all tables; otherwise only those that are copied are kept from DDL
+            kept = [mine for mine in database.mirrored() if _is_there(mine)] if database.reads_log else due
+            at = held.enter_context(database.copying([mine.captured for mine in kept]))
         except FreshlakeError as error:
             pins = {k: v for k, v in moment.pins.items() if k != key}
             return replace(moment, pins=pins, unreachable={**moment.unreachable, key: error}), None, []

@@ -7,6 +7,7 @@ read up to it. So every mirror that stands at a position holds the same state of
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -50,11 +51,13 @@ from freshlake.sources.postgres.wal.capture import WalCapture
 from freshlake.sources.postgres.wal.publication import obstacles
 from freshlake.sources.postgres.wal.slot import SlotState
 from freshlake.sources.postgres.wal.slot import state as slot_state
-from freshlake.sources.postgres.watching import added, gaps, has_changes, signature
+from freshlake.sources.postgres.watching import added, gaps, has_changes, reguarded, signature
 from freshlake.sources.protocol import Position
 
 if TYPE_CHECKING:
     import psycopg
+
+_log = logging.getLogger("freshlake")
 
 _ATTEMPTS = 5
 """Others may pin a position at the same time; they do not do so all the time."""
@@ -113,6 +116,7 @@ class CapturedDatabase:
         self._staging = staging / uuid4().hex
         self._held: dict[Position, Held] = {}
         self._sound: tuple[Mode, str] | None = None
+        self._policies: dict[int, str] = {}
         self._released: Position | None = None
         self.batches = Batches(self.name, self.ways, self.state, self._staging)
 
@@ -242,10 +246,20 @@ class CapturedDatabase:
         if sign == self._sound:
             return {}
         server = look(cursor)
+        self._tell_of_policies(cursor, server, tables)
         found = {**self._grown(cursor, server, tables), **gaps(cursor, server, self.names, tables, mode)}
         if not found:
             self._sound = sign
         return found
+
+    def _tell_of_policies(self, cursor: psycopg.Cursor[Any], server: Server, tables: Sequence[Captured]) -> None:
+        """Capture sees all rows whatever policies say, so nothing is done about them; it is said once."""
+        for captured, now in reguarded(cursor, server, tables):
+            if self._policies.get(now.oid) != now.row_security:
+                self._policies[now.oid] = now.row_security
+                hidden = f"; user {server.user} needs BYPASSRLS before it can be copied again" if now.hides_rows else ""
+                told = (f"{self.name}.{captured.table.full_name}", hidden)
+                _log.warning("row security of %s has changed; its mirror has all rows as before%s", *told)
 
     def _grown(self, cursor: psycopg.Cursor[Any], server: Server, tables: Sequence[Captured]) -> dict[int, Resync]:
         """The tables that have got columns, if somebody reads all that there are."""
