@@ -53,6 +53,7 @@ from freshlake.service.rounds import Rounds
 from freshlake.service.sampler import Sampler
 from freshlake.service.scheduler import Scheduler
 from freshlake.service.shown import Shown
+from freshlake.service.slot_watch import SlotWatch
 from freshlake.service.snapshots import Snapshot, Snapshots
 from freshlake.service.source_calls import SourceCalls
 from freshlake.service.sources import Sources
@@ -112,7 +113,9 @@ class Freshlake(LookingCalls, GroupCalls, SourceCalls, AlertCalls):
         transitions = Transitions(engine, self._captures, self._alerts)
         self._deliveries = Deliveries(engine, self._captures, self._alerts)
         compacting = Compacting(engine, self._captures)
-        self._upkeep = Upkeep(self._captures, transitions, compacting, self._deliveries)
+        self._capture_report = CaptureReport(self._captures)
+        slots = SlotWatch(self._capture_report, self._alerts)
+        self._upkeep = Upkeep(self._captures, transitions, compacting, self._deliveries, slots)
         landing = Landing(engine, self._captures, transitions)
         self._rounds = Rounds(engine, self._names, self._announcer, landing, self._deliveries.published)
         modes = CaptureModes(engine.catalog, transitions)
@@ -120,7 +123,6 @@ class Freshlake(LookingCalls, GroupCalls, SourceCalls, AlertCalls):
         self._dropping = Dropping(engine, self._names, *made_for)
         self._tables = Tables(engine, self._names, self._rounds, *made_for, self._dropping)
         self._sources = Sources(self._captures, self._dropping, transitions, self._deliveries)
-        self._capture_report = CaptureReport(self._captures)
         self._immediate = Immediate(engine, self._rounds, self._alerts)
         auditing = Auditing(engine, self._rounds, self._announcer)
         self._audits, sampler = Audits(auditing), Sampler(engine, auditing)

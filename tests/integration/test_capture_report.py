@@ -69,7 +69,7 @@ def test_findings_are_those_of_tables_and_slots_and_take_one_look(
     shop.database.run("ALTER TABLE u DROP COLUMN id")
     apart = (report.health(), report.slots())
     looks.clear()
-    assert report.examined() == apart
+    assert report.examined() == (*apart, {})
     assert looks.count("database") == 1
     assert {line.source_table for line in apart[0] if line.alert} >= {"public.u"}
     looks.clear()
@@ -90,10 +90,20 @@ def test_a_database_that_does_not_answer_is_asked_once(
         raise SourceUnreachable("the source database did not answer")
 
     monkeypatch.setattr(shop.shop.pool, "take", silent)
-    health, slots = report.examined()
+    health, slots, published = report.examined()
+    assert published == {}
     assert len(asked) == 1
     assert {line.alert for line in (*health, *slots)} == {SourceUnreachable.code}
     assert (health, slots) == (report.health(), report.slots())
+
+
+def test_who_publishes_all_tables_hears_of_the_buffers(shop: Shop, report: CaptureReport) -> None:
+    shop.database.run("CREATE PUBLICATION some FOR TABLE t")
+    assert list(capture_findings(report)) == []
+    shop.database.run("CREATE PUBLICATION everything FOR ALL TABLES")
+    (found,) = capture_findings(report)
+    assert (found.code, found.name) == ("buffers-published", "shop")
+    assert "publication everything has all tables" in found.message
 
 
 def test_modes_come_with_the_tables(shop: Shop, report: CaptureReport, looks: list[str]) -> None:

@@ -16,6 +16,7 @@ import freshlake
 from freshlake.delivery import target as target_module
 from freshlake.errors import (
     AlreadyExists,
+    CaptureUnsupported,
     DeliveryUnsupported,
     InvalidName,
     NotFound,
@@ -69,6 +70,21 @@ def test_a_delivered_table_follows_every_refresh(fl: Freshlake, postgres_server:
     assert info(fl, "reports.public.per_region") == (2, None, 0)
     assert there(postgres_server, "public.per_region") == here(fl, "per_region")
     assert ("north", 3, Decimal("32.25")) in there(postgres_server, "public.per_region")
+
+
+def test_a_delivery_does_not_wait_for_who_keeps_its_table(
+    fl: Freshlake, postgres_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fl._deliveries, "lock_seconds", 0.05)
+    with psycopg.connect(postgres_server.url("reports")) as other:
+        other.execute("LOCK TABLE public.per_region IN ROW EXCLUSIVE MODE")
+        fl.sql("INSERT INTO orders VALUES (7,'west',1)")
+        assert str(fl.refresh("per_region").action) == "DIFFERENTIAL"
+        late = next(d for d in fl.deliveries() if d.target == "reports.public.per_region")
+        assert (late.attempts, (late.error or "").split(":")[0]) == (1, "capture-busy")
+    fl._deliveries.bring_late()
+    assert info(fl, "reports.public.per_region")[2] == 0
+    assert there(postgres_server, "public.per_region") == here(fl, "per_region")
 
 
 def test_duplicates_are_delivered_as_often_as_they_are_there(fl: Freshlake, postgres_server: Server) -> None:
@@ -215,6 +231,13 @@ def test_what_cannot_be_delivered_is_refused_and_nothing_is_left(
     assert postgres_server.run("SELECT id FROM public.theirs", "reports") == "7\n"
 
 
+def test_what_this_lake_writes_there_is_not_read_again(fl: Freshlake) -> None:
+    for table in ("public.per_region", "freshlake_delivered.positions"):
+        with pytest.raises(CaptureUnsupported, match=table.rsplit(".", 1)[1]):
+            fl.create_stream_table("loop", f"SELECT * FROM reports.{table}")
+    assert "loop" not in {line.name for line in fl.status()}
+
+
 def test_what_is_delivered_is_not_dropped_unseen(fl: Freshlake, postgres_server: Server) -> None:
     with pytest.raises(StreamTableInUse, match="regions"):
         fl.drop_stream_table("regions")
@@ -232,7 +255,7 @@ def test_a_delivery_ends_as_soon_as_its_database_answers(
         fl.end_delivery("reports.public.per_region")
     assert not fl.deliveries()
     assert postgres_server.run("SELECT to_regclass('public.per_region') IS NULL", "reports") == "f\n"
-    fl._captures.retry_removals()
+    fl._captures.removals.retry()
     assert postgres_server.run("SELECT to_regclass('public.per_region') IS NULL", "reports") == "t\n"
     assert not fl._engine.catalog.removals()
     with pytest.raises(NotFound):

@@ -64,6 +64,17 @@ def test_a_delta_adds_and_removes_copies_of_whole_rows(database: psycopg.Connect
     assert rows(database) == [(1, "a", "1"), (2, None, None), (3, "it's", "0.1")]
 
 
+def test_rows_go_where_all_tables_are_published(database: psycopg.Connection[Any], target: Target) -> None:
+    database.execute("CREATE PUBLICATION everything FOR ALL TABLES")
+    applied(database, target, (1, "a", 1.0, 2))
+    applied(database, target, (1, "a", 1.0, -1))
+    assert rows(database) == [(1, "a", "1")]
+    with transaction(database) as cursor:
+        target.replace(cursor, batch((2, "b", 2.0), weights=False))
+        target.moved(cursor, Place("revenue-1", 1, 4))
+        target.drop(cursor)
+
+
 def test_numbers_are_told_apart_by_what_is_stored(database: psycopg.Connection[Any], target: Target) -> None:
     applied(database, target, (1, "a", 0.0, 1), (1, "a", -0.0, 1), (1, "a", float("nan"), 2), (1, "a", float("inf"), 1))
     applied(database, target, (1, "a", -0.0, -1), (1, "a", float("nan"), -1))

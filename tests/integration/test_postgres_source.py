@@ -286,6 +286,27 @@ def test_a_column_that_is_added_is_taken_by_who_selects_all(fl: freshlake.Freshl
     fl.drop_stream_table("everything")
 
 
+def test_a_database_that_was_put_back_is_copied_anew(fl: freshlake.Freshlake, database: Database, mode: Mode) -> None:
+    if mode is Mode.TRIGGER:
+        marker = fl._captures.database("shop").names.released
+        before = database.one(f"SELECT snapshot FROM {marker}")
+        database.run("INSERT INTO orders VALUES (79, 'seen')")
+        fl.refresh_all()
+        database.run(f"UPDATE {marker} SET snapshot = '{before}'; DELETE FROM orders WHERE id = 79")
+        database.run(f"DELETE FROM {fl._captures.database('shop').names.buffer(table_number(database))}")
+        assert actions(fl)["shop.public.orders"] == ("FULL", "history-lost")
+        assert_as_in(fl, database)
+        database.run("INSERT INTO orders VALUES (79, 'again')")
+        assert actions(fl)["shop.public.orders"] == ("DIFFERENTIAL", None)
+        database.run("DELETE FROM orders WHERE id = 79")
+        fl.refresh_all()
+    assert_as_in(fl, database)
+
+
+def table_number(database: Database) -> int:
+    return int(database.one("SELECT 'orders'::regclass::oid"))
+
+
 def test_a_gap_in_capture_is_noticed_and_the_table_copied_anew(
     fl: freshlake.Freshlake, database: Database, mode: Mode
 ) -> None:
@@ -295,7 +316,18 @@ def test_a_gap_in_capture_is_noticed_and_the_table_copied_anew(
         publication = database.one("SELECT pubname FROM pg_publication")
         database.run(f"ALTER PUBLICATION {publication} DROP TABLE orders")
     database.run("INSERT INTO orders VALUES (80, 'unseen')")
+    free: list[str] = []
+
+    def alter(reached: str) -> None:
+        """What is not copied may be altered while others are copied."""
+        if reached == "copying" and mode is Mode.TRIGGER:
+            database.run("BEGIN; SET LOCAL lock_timeout = '5s'; LOCK TABLE items IN ACCESS EXCLUSIVE MODE; COMMIT")
+            free.append(reached)
+
+    fl._engine.observer = alter
     assert actions(fl)["shop.public.orders"] == ("FULL", "history-lost")
+    fl._engine.observer = None
+    assert bool(free) == (mode is Mode.TRIGGER)
     assert_as_in(fl, database)
     database.run("UPDATE orders SET region = 'seen' WHERE id = 80")
     assert actions(fl)["shop.public.orders"] == ("DIFFERENTIAL", None)

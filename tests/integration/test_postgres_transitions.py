@@ -72,7 +72,7 @@ def installed(database: Database) -> tuple[str, ...]:
         "triggers": "SELECT count(*) FROM pg_trigger WHERE tgname ~ '^freshlake'",
         "slot": "SELECT count(*) FROM pg_replication_slots",
         "publication": "SELECT count(*) FROM pg_publication",
-        "full": "SELECT count(*) FROM pg_class WHERE relreplident = 'f'",
+        "full": "SELECT count(*) FROM pg_class WHERE relreplident = 'f' AND relnamespace = 'public'::regnamespace",
     }
     return tuple(name for name, query in counts.items() if database.one(query))
 
@@ -288,6 +288,51 @@ def test_auto_goes_back_when_a_transition_takes_too_long_or_the_log_fails(
     write(database, 62)
     assert_follows(fl, database)
     assert captured_by(fl) == "trigger"
+
+
+def test_auto_goes_back_for_a_table_that_the_log_cannot_serve(fl: freshlake.Freshlake, database: Database) -> None:
+    fl.alter_source("shop", cdc_mode="auto")
+    fl._upkeep.run(later(fl))
+    write(database, 65)
+    assert_follows(fl, database)
+    assert captured_by(fl) == "wal"
+    database.run("CREATE TABLE keyless (a int); INSERT INTO keyless VALUES (1), (1)")
+    with pytest.raises(CaptureUnsupported, match="keyless"):
+        fl.create_stream_table("plain", "SELECT a FROM shop.public.keyless", cdc_mode="wal")
+    assert captured_by(fl) == "wal"
+    before = len(transitions(fl))
+    fl.create_stream_table("plain", "SELECT a FROM shop.public.keyless")
+    assert transitions(fl)[before] == "transition_start"
+    write(database, 66)
+    database.run("INSERT INTO keyless VALUES (2)")
+    assert_follows(fl, database)
+    assert bag(map(tuple, fl.table("plain").collect())) == bag([(1,), (1,), (2,)])
+    assert (captured_by(fl), installed(database)) == ("trigger", ("triggers",))
+    fl._upkeep.run(later(fl))
+    assert captured_by(fl) == "trigger", "it stays so for as long as the table is read"
+    fl.drop_stream_table("plain")
+    database.run("DROP TABLE keyless")
+
+
+def test_auto_goes_back_for_a_table_that_was_made_again_without_a_key(
+    fl: freshlake.Freshlake, database: Database
+) -> None:
+    database.run("CREATE TABLE again (a int PRIMARY KEY); INSERT INTO again VALUES (1)")
+    fl.create_stream_table("plain", "SELECT a FROM shop.public.again")
+    fl.alter_source("shop", cdc_mode="auto")
+    fl._upkeep.run(later(fl))
+    write(database, 67)
+    assert_follows(fl, database)
+    assert captured_by(fl) == "wal"
+    database.run("DROP TABLE again; CREATE TABLE again (a int); INSERT INTO again VALUES (2), (2)")
+    fl.refresh_all()
+    write(database, 68)
+    database.run("INSERT INTO again VALUES (3)")
+    assert_follows(fl, database)
+    assert bag(map(tuple, fl.table("plain").collect())) == bag([(2,), (2,), (3,)])
+    assert (captured_by(fl), installed(database)) == ("trigger", ("triggers",))
+    fl.drop_stream_table("plain")
+    database.run("DROP TABLE again")
 
 
 def test_a_stream_table_that_asks_for_triggers_keeps_its_source_from_the_log(

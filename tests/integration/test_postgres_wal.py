@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import psycopg
 import pytest
@@ -24,6 +25,7 @@ from freshlake.sources.postgres.pool import Pool
 from freshlake.sources.postgres.position import LsnPosition, SnapshotPosition
 from freshlake.sources.postgres.server import look
 from freshlake.sources.postgres.tables import Captured, capture_all, capture_some
+from freshlake.sources.postgres.wal import slot
 from freshlake.sources.postgres.wal.capture import WalCapture
 from freshlake.sources.postgres.wal.publication import obstacles, publish, unpublish
 from freshlake.sources.postgres.wal.slot import Alert, judge
@@ -93,6 +95,14 @@ def test_a_position_that_was_confirmed_cannot_be_read_from_before(database: Data
     mirror.check(capture)
     with pytest.raises(SourceHistoryLost):
         list(capture.read(start, capture.head(), mirror.tables))
+
+
+def test_a_database_whose_log_ends_before_what_was_read_was_put_back(database: Database) -> None:
+    database.run("CREATE TABLE t (a int PRIMARY KEY)")
+    capture, mirror = begin(database, "public.t")
+    later = LsnPosition(mirror.position.origin, capture.head().lsn + 2**30)
+    with pytest.raises(SourceReplaced, match="put back"):
+        list(capture.read(later, capture.head(), mirror.tables))
 
 
 def test_a_transaction_that_began_first_and_commits_last_is_not_skipped(database: Database) -> None:
@@ -329,6 +339,31 @@ def test_a_slot_waits_for_running_transactions_only_as_long_as_allowed(database:
     assert capture.slot_state() is None
     with capture.create_slot(tables) as point:
         assert Mirror(database, tables, point).count(tables[0]) == 1
+
+
+def test_limits_of_the_role_do_not_end_a_copy(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["statement_timeout", "idle_in_transaction_session_timeout"]
+    names += ["transaction_timeout"] if database.application.info.server_version >= 170_000 else []
+    for name in names:
+        database.run(f"ALTER DATABASE {database.name} SET {name} = '5min'")
+    database.reopen()
+    database.run("CREATE TABLE t (a int PRIMARY KEY)")
+    opened: list[psycopg.Connection[Any]] = []
+
+    def kept(*given: Any, **named: Any) -> psycopg.Connection[Any]:
+        opened.append(connect(*given, **named))
+        return opened[-1]
+
+    def values(ask: Callable[[bytes], psycopg.Cursor[Any]]) -> list[Any]:
+        return [(ask(f"SHOW {name}".encode()).fetchone() or ("",))[0] for name in names]
+
+    monkeypatch.setattr(slot, "connect", kept)
+    tables = published(database, [database.captured("public.t")])
+    with WalCapture(Pool(database.reference), PROJECT).create_slot(tables) as point:
+        with database.reading(point.snapshot) as cursor:
+            assert values(cursor.execute) == ["0"] * len(names)
+        assert values(opened[0].execute) == ["0"] * len(names)
+    assert values(database.application.execute) == ["5min"] * len(names)
 
 
 def test_a_slot_that_an_earlier_try_left_is_made_anew(database: Database) -> None:

@@ -33,6 +33,8 @@ class Event(StrEnum):
     DAEMON_TOOK_OVER = "daemon_took_over"
     DELIVERY_FAILED = "delivery_failed"
     CDC_TRANSITION = "cdc_transition"
+    SLOT_LAG_EXCEEDS_THRESHOLD = "slot_lag_exceeds_threshold"
+    REPLICATION_SLOT_MISSING = "replication_slot_missing"
 
     @classmethod
     def parse(cls, text: str) -> Event:
@@ -58,6 +60,14 @@ _AUDIT = {"audit_id": "id of the audit"}
 _DIFFERENCE = {
     "missing": "rows that the query has and the table has not",
     "unexpected": "rows that the table has and the query has not",
+}
+_SLOT = {
+    "source": "name of the source",
+    "slot_name": "name of the slot, or null",
+    "level": "`warning` or `critical`",
+    "retained_bytes": "log that the server keeps",
+    "lag_bytes": "what of it was not confirmed",
+    "detail": "the same in words",
 }
 
 EVENTS: Mapping[Event, Description] = {
@@ -206,5 +216,17 @@ EVENTS: Mapping[Event, Description] = {
             "new_mode": "how they are captured now",
             "reason": "why it was taken back, or null",
         },
+    ),
+    Event.SLOT_LAG_EXCEEDS_THRESHOLD: Description(
+        logging.WARNING,
+        "a server keeps much log for the slot of a source, or so much more that it is critical; about no stream table",
+        _SLOT,
+        condition=True,
+    ),
+    Event.REPLICATION_SLOT_MISSING: Description(
+        logging.ERROR,
+        "the slot of a source is gone or was invalidated, and changes with it; about no stream table",
+        _SLOT,
+        condition=True,
     ),
 }

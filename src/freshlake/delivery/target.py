@@ -89,6 +89,8 @@ class Target:
                 hint="drop it, or choose another name",
             )
         _run(cursor, f"CREATE TABLE {self.quoted} ({', '.join(f'{c.quoted} {c.type}' for c in self.columns)})")
+        # rows of a table without key or identity cannot be deleted once somebody publishes all tables
+        _run(cursor, f"ALTER TABLE {self.quoted} REPLICA IDENTITY FULL")
         self._index(cursor)
         _run(cursor, f"DELETE FROM {_POSITIONS} WHERE target = %s", [self.full_name])
         values = [self.full_name, self.lake, place.storage, place.generation, place.version]

@@ -10,11 +10,13 @@ from typing import Any
 from freshlake.catalog.audits import Audit
 from freshlake.catalog.enums import AuditOutcome
 from freshlake.catalog.records import StreamTable
-from freshlake.errors import InvalidArgument
+from freshlake.errors import InvalidArgument, SourceHistoryLost
 from freshlake.refresh.audit import Keys
 from freshlake.refresh.result import Verification
 from freshlake.refresh.verify import verify
 from freshlake.service.auditing import REQUEST, Auditing
+
+_LOOKS = 3
 
 
 @dataclass(frozen=True)
@@ -43,9 +45,27 @@ class Audits:
 
     def verify(self, table: StreamTable) -> Verification:
         """Only look: nothing is recorded but an alert, and nothing is done about it."""
-        found = verify(self.auditing.engine, table)
+        found = self._verified(table)
         self.auditing.announcer.verified(table, found)
         return found
+
+    def _verified(self, table: StreamTable, looks: int = _LOOKS) -> Verification:
+        """As the table stands; one that moved under the look, with what its sources keep, is looked at again."""
+        engine = self.auditing.engine
+        table = engine.catalog.get_by_id(table.id)
+        try:
+            found = verify(engine, table)
+        except SourceHistoryLost:
+            if looks == 1 or not self._has_moved(table):
+                raise
+        else:
+            if found.equal or looks == 1 or not self._has_moved(table):
+                return found
+        return self._verified(table, looks - 1)
+
+    def _has_moved(self, table: StreamTable) -> bool:
+        now = self.auditing.engine.catalog.get_by_id(table.id)
+        return (now.generation, now.version, now.frontier) != (table.generation, table.version, table.frontier)
 
     def audit(self, table: StreamTable, keys: Mapping[str, Sequence[Any]] | None) -> AuditRecord:
         return _record(table, self.auditing.audit(table, REQUEST, keys=_chosen(table, keys)))

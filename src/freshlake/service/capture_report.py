@@ -101,16 +101,18 @@ class CaptureReport:
         found = (database for database in self._open() if database.reads_log)
         return [self._slot(database, *_asked(database.log.slot_state)) for database in found]
 
-    def examined(self) -> tuple[list[CdcHealth], list[SlotInfo]]:
-        """What `health` and `slots` tell; each database is asked once for both."""
+    def examined(self) -> tuple[list[CdcHealth], list[SlotInfo], dict[str, tuple[str, ...]]]:
+        """What `health` and `slots` tell, and who publishes buffers; each database is asked once for all of it."""
         health: list[CdcHealth] = []
         slots: list[SlotInfo] = []
+        published: dict[str, tuple[str, ...]] = {}
         for database in self._open():
             found, problem = _asked(database.examined)
-            gaps, slot = found or (None, None)
+            gaps, slot, publications = found or (None, None, ())
             health += _health(database, gaps, problem)
             slots += [self._slot(database, slot, problem)] if database.reads_log else []
-        return health, slots
+            published |= {database.name: publications} if publications else {}
+        return health, slots, published
 
     def _slot(self, database: CapturedDatabase, slot: SlotState | None, problem: FreshlakeError | None) -> SlotInfo:
         settings, name = self.captures.engine.settings, database.name

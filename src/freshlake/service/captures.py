@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from threading import RLock
 
 from freshlake.catalog.enums import CdcMode, DefinitionKind
 from freshlake.catalog.names import SEPARATOR, TableName
-from freshlake.catalog.records import Dependency, Json, StreamTable
+from freshlake.catalog.records import Dependency, StreamTable
 from freshlake.catalog.source_records import Removal, SourceDatabase
-from freshlake.delivery.target import Target
-from freshlake.errors import FreshlakeError, InvalidName, TableNotFound
+from freshlake.delivery.target import SCHEMA as DELIVERED
+from freshlake.errors import CaptureUnsupported, FreshlakeError, InvalidName, TableNotFound
 from freshlake.refresh.engine import Engine
 from freshlake.service.mirrors import Mirrors
 from freshlake.service.names import Names, captured_relations
+from freshlake.service.removals import Removals
 from freshlake.sources.captured import CapturedDatabase, CapturedSource
 from freshlake.sources.captured.schema import lake_schema, stored_names
 from freshlake.sources.captured.state import CaptureState
@@ -23,13 +25,13 @@ from freshlake.sources.postgres.capture import Mode
 from freshlake.sources.postgres.compare import Reason
 from freshlake.sources.postgres.connection import transaction
 from freshlake.sources.postgres.finding import find_table
-from freshlake.sources.postgres.naming import Names as Objects
+from freshlake.sources.postgres.naming import DEFAULT_SCHEMA
 from freshlake.sources.postgres.pool import Pool
 from freshlake.sources.postgres.reference import ConnectionReference
-from freshlake.sources.postgres.removing import remove
 from freshlake.sources.postgres.server import look
 from freshlake.sources.postgres.tables import (
     Captured,
+    Table,
     capture_all,
     capture_nothing,
     capture_some,
@@ -53,9 +55,12 @@ class Captures:
     _open: dict[str, CapturedDatabase] = field(default_factory=dict)
     _lock: RLock = field(default_factory=RLock)
     _unguarded: dict[str, str] = field(default_factory=dict)
+    leave_log: Callable[[str, FreshlakeError, Callable[[], None]], bool] = lambda *_: False
+    """Bring a database to triggers, after a last step, because of a table that its log cannot serve; if that may be."""
 
     def __post_init__(self) -> None:
         self.mirrors = Mirrors(self.engine, self.names)
+        self.removals = Removals(self.engine.catalog, self.database)
         self.engine.captured, self.engine.awaited = self.source, self.awaited
 
     # Databases -------------------------------------------------------------------------------------------------------
@@ -120,9 +125,9 @@ class Captures:
         """Remove a source database without mirrors, and whatever of ours is still in it."""
         record = self.engine.catalog.database(name)
         with self.engine.catalog.transaction():
-            removal = self._removal(record, None)
+            removal = self.removals.add(record, None)
             self.engine.catalog.delete_database(name)
-        self.remove(removal)
+        self.removals.remove(removal)
         with self._lock:
             if name in self._open:
                 self._open.pop(name).close()
@@ -164,10 +169,13 @@ class Captures:
         """
         for mirror, _, names in self._read(edges):
             database = self.database(mirror.full_name.database or "")
+            if not database.mirrored():
+                # what is left of an earlier capture may be another way of it
+                self.removals.retry(database.name)
             wider = self._widened(database, mirror, names, asked)
             if wider is None:
                 continue
-            database.amend(mirror, wider, self._installed(database, wider))
+            database.amend(mirror, wider, self._installed(database, mirror, wider, wider, asked))
             _log.info("%s is captured: %s", mirror.full_name, ", ".join(wider.names))
             if self.engine.settings.block_source_ddl:
                 self.guard(database.name)
@@ -223,12 +231,26 @@ class Captures:
         whole = described.whole_names
         names = whole if self._takes_all(mirror) else {*whole} & {*before.names}
         chosen = capture_some(described.table, names, described.as_text)
-        return self._installed(database, chosen)
+        return self._installed(database, mirror, before, chosen)
 
-    def _installed(self, database: CapturedDatabase, described: Captured) -> Captured:
+    def _installed(
+        self,
+        database: CapturedDatabase,
+        mirror: StreamTable,
+        before: Captured,
+        described: Captured,
+        asked: CdcMode | None = None,
+    ) -> Captured:
+        if database.state().mode is Mode.WAL:
+            try:
+                with database.pool.take() as connection:
+                    return publish(connection, database.names, [described])[0]
+            except CaptureUnsupported as error:
+                # all tables go to triggers together, as they are described
+                known = partial(database.amend, mirror, before, described)
+                if asked is CdcMode.WAL or not self.leave_log(database.name, error, known):
+                    raise
         with database.pool.take() as connection:
-            if database.state().mode is Mode.WAL:
-                return publish(connection, database.names, [described])[0]
             return keep_installed(connection, database.names, [described])[0]
 
     def describe(self, database: CapturedDatabase, name: TableName) -> Captured:
@@ -243,11 +265,24 @@ class Captures:
                 f"table {full} is not one of those that source {record.name} was added with",
                 hint="add the source again with this table, or without limits",
             )
+        self._check_not_ours(record, table)
         check_capturable(table)
         texts = [column.removeprefix(f"{full}.") for column in record.as_text if column.startswith(f"{full}.")]
         for column, why in refused(table, texts).items():
             _log.warning("column %s of %s is left out: %s; %s", column, name, why.reason, why.rewrite)
         return capture_all(table, texts)
+
+    def _check_not_ours(self, record: SourceDatabase, table: Table) -> None:
+        """What this lake writes there is not read again: it would change with every refresh of what it is made of."""
+        catalog = self.engine.catalog
+        sources = {known.name for known in catalog.databases() if known.connection == record.connection}
+        delivered = {known.target for known in catalog.deliveries() if known.database in sources}
+        if table.full_name in delivered or table.schema in (DELIVERED, DEFAULT_SCHEMA):
+            raise CaptureUnsupported(
+                f"table {table.full_name} cannot be captured",
+                detail="Freshlake writes to it",
+                hint="read the stream table that is delivered there",
+            )
 
     def guard(self, name: str) -> None:
         """Refuse DDL on what is captured of a database, if that is set; said once if it cannot be."""
@@ -302,7 +337,7 @@ class Captures:
     def drop(self, mirrors: Iterable[StreamTable]) -> None:
         """Remove mirrors, and their capture now or as soon as the database answers."""
         for mirror in mirrors:
-            self.remove(self._forgotten(mirror))
+            self.removals.remove(self._forgotten(mirror))
 
     def _forgotten(self, mirror: StreamTable) -> Removal | None:
         catalog = self.engine.catalog
@@ -314,63 +349,12 @@ class Captures:
             if record is not None and record.captured["columns"] and database is not None:
                 # with the last table everything goes: a slot that nobody reads would keep the server's log for ever
                 is_last = not self.database(database.name).mirrored()
-                removal = self._removal(database, None if is_last else Captured.from_json(record.captured).oid)
+                removal = self.removals.add(database, None if is_last else Captured.from_json(record.captured).oid)
                 if is_last:
                     state = CaptureState(self.database(database.name).state().mode)
                     catalog.put_capture(database.name, state.to_json(), state.word)
         self.mirrors.remove(mirror)
         return removal
-
-    def remove_objects(self, database: SourceDatabase, oid: int) -> None:
-        """Remove the capture of a table that is gone, now or later."""
-        self.remove(self._removal(database, oid))
-
-    def _removal(self, database: SourceDatabase, oid: int | None) -> Removal:
-        objects = self.database(database.name).names
-        what = {"project": objects.project, "schema": objects.schema, "oid": oid}
-        return self.engine.catalog.add_removal(database.name, database.connection, what)
-
-    def remove(self, removal: Removal | None) -> bool:
-        """Try to remove something; what cannot be removed now stays remembered."""
-        if removal is None:
-            return True
-        if self._is_used_again(removal):
-            self.engine.catalog.removal_done(removal)
-            return True
-        try:
-            _removed(Pool(ConnectionReference.parse(removal.connection)), removal.what)
-        except FreshlakeError as error:
-            self.engine.catalog.removal_failed(removal, f"{error.code}: {error.message}")
-            _log.warning("what Freshlake made in source %s is removed later: %s", removal.database, error.message)
-            return False
-        self.engine.catalog.removal_done(removal)
-        return True
-
-    def _is_used_again(self, removal: Removal) -> bool:
-        """Whether what was to be removed is captured or delivered once more."""
-        if "delivered" in removal.what:
-            return self.engine.catalog.find_delivery(removal.database, removal.what["delivered"]) is not None
-        captured = self.engine.catalog.captured_tables(removal.database)
-        oids = {Captured.from_json(table.captured).oid for table in captured if table.captured["columns"]}
-        return bool(oids) if removal.what["oid"] is None else removal.what["oid"] in oids
-
-    def retry_removals(self) -> None:
-        """Try again what could not be removed."""
-        for removal in self.engine.catalog.removals():
-            self.remove(removal)
-
-
-def _removed(pool: Pool, what: Json) -> None:
-    """Remove from a database what a record names."""
-    try:
-        if "delivered" not in what:
-            remove(pool, Objects(what["project"], what["schema"]), what["oid"])
-            return
-        schema, _, table = what["delivered"].partition(".")
-        with pool.take() as connection, transaction(connection) as cursor:
-            Target(what["lake"], schema, table).drop(cursor)
-    finally:
-        pool.close()
 
 
 def _first_mode(wanted: CdcMode) -> Mode:

@@ -10,11 +10,12 @@ from freshlake.service.report import Finding, Severity
 from freshlake.sources.postgres.wal.slot import Level
 
 DELIVERY_FAILED = "delivery-failed"
+BUFFERS_PUBLISHED = "buffers-published"
 
 
 def capture_findings(capture: CaptureReport) -> Iterator[Finding]:
-    """One for each captured table and each slot with which something is wrong."""
-    tables, slots = capture.examined()
+    """One for each captured table, each slot and each database with which something is wrong."""
+    tables, slots, published = capture.examined()
     for table in tables:
         if table.alert is not None:
             yield Finding(
@@ -33,6 +34,14 @@ def capture_findings(capture: CaptureReport) -> Iterator[Finding]:
                 slot.detail or "its slot is not as it should be",
                 f"refresh what reads {slot.source} more often, or drop the source",
             )
+    for source, publications in published.items():
+        yield Finding(
+            Severity.WARNING,
+            BUFFERS_PUBLISHED,
+            source,
+            f"publication {', '.join(publications)} has all tables, so subscribers get the buffers of Freshlake, too",
+            f"publish schemas instead (FOR TABLES IN SCHEMA …), or capture {source} with cdc_mode wal",
+        )
 
 
 def delivery_findings(deliveries: Deliveries) -> Iterator[Finding]:

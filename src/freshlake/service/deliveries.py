@@ -29,6 +29,7 @@ from freshlake.refresh.spark_errors import translated
 from freshlake.service.captures import Captures
 from freshlake.service.reading import Reading
 from freshlake.sources.postgres.connection import transaction
+from freshlake.sources.postgres.locking import LOCK_SECONDS
 from freshlake.sources.postgres.pool import Pool
 from freshlake.storage.relation import Relation, exactly
 
@@ -58,6 +59,8 @@ class Deliveries:
     engine: Engine
     captures: Captures
     alerts: Alerts
+    lock_seconds: float = LOCK_SECONDS
+    """So long others may keep a delivered table to themselves before its delivery is put off."""
 
     def __post_init__(self) -> None:
         self.reading = Reading(self.engine)
@@ -98,7 +101,7 @@ class Deliveries:
             what = {"delivered": known.target, "lake": catalog.lake_id}
             removal = catalog.add_removal(known.database, catalog.database(known.database).connection, what)
             catalog.delete_delivery(known)
-        self.captures.remove(removal)
+        self.captures.removals.remove(removal)
 
     def list(self) -> list[DeliveryInfo]:
         """All deliveries, by their targets."""
@@ -154,11 +157,11 @@ class Deliveries:
         table = self.engine.catalog.get_by_id(known.stream_table_id)
         target = self._target(known, table)
         with self._pool(known).take() as connection:
-            with transaction(connection, read_only=True) as cursor:
+            with transaction(connection, read_only=True, lock_seconds=self.lock_seconds) as cursor:
                 at = target.place(cursor)
             if at is None:
                 at = Place(table.storage_id, table.published_generation, _NEVER)
-                with transaction(connection) as cursor:
+                with transaction(connection, lock_seconds=self.lock_seconds) as cursor:
                     target.make(cursor, at)
             return at
 
@@ -199,7 +202,10 @@ class Deliveries:
         batches: Iterator[pa.RecordBatch],
         reason: str | None,
     ) -> tuple[int, str | None] | None:
-        with self._pool(known).take() as connection, transaction(connection) as cursor:
+        with (
+            self._pool(known).take() as connection,
+            transaction(connection, lock_seconds=self.lock_seconds) as cursor,
+        ):
             if target.place(cursor, lock=True) != at:
                 return None
             rows = target.apply(cursor, batches) if reason is None else target.replace(cursor, batches)

@@ -63,8 +63,9 @@ class Landing:
             due = self._due(database)
             if not due:
                 return moment, None, []
-            everything = [mine.captured for mine in database.mirrored() if _is_there(mine)]
-            at = held.enter_context(database.copying(everything))
+            # a slot that is made begins for all tables; otherwise only those that are copied are kept from DDL
+            kept = [mine for mine in database.mirrored() if _is_there(mine)] if database.reads_log else due
+            at = held.enter_context(database.copying([mine.captured for mine in kept]))
         except FreshlakeError as error:
             pins = {k: v for k, v in moment.pins.items() if k != key}
             return replace(moment, pins=pins, unreachable={**moment.unreachable, key: error}), None, []
@@ -86,6 +87,7 @@ class Landing:
             except (SourceHistoryLost, SourceReplaced) as error:
                 for mine in standing:
                     self._mark(mine, HISTORY_LOST, error.message)
+                database.restart()
                 continue
             for mine in standing:
                 if (resync := resyncs.get(mine.captured.oid)) is not None:
@@ -112,14 +114,15 @@ class Landing:
 
     def _renew(self, database: CapturedDatabase, mine: Mirrored) -> None:
         captured = self.captures.renewed(database, mine.mirror, mine.captured)
-        if captured.oid != mine.captured.oid:
-            self.captures.remove_objects(self.engine.catalog.database(database.name), mine.captured.oid)
         if not self.captures.mirrors.fits(mine.mirror, lake_schema(captured)):
             self.engine.catalog.mark_resync(mine.mirror.id, f"{Reason.SCHEMA_CHANGED}: its columns changed")
             self.captures.mirrors.reshape(mine.mirror, lake_schema(captured))
         elif mine.resync is not None and not _is_there(mine):
             self.engine.catalog.mark_resync(mine.mirror.id, f"{HISTORY_LOST}: it is captured again")
         database.amend(mine.mirror, mine.captured, captured)
+        if captured.oid != mine.captured.oid:
+            removals, record = self.captures.removals, self.engine.catalog.database(database.name)
+            removals.remove(removals.add(record, mine.captured.oid))
 
     def _settle(self, database: CapturedDatabase, at: Position, due: Sequence[Mirrored]) -> None:
         """Tables that stand at the position of their copy are whole again, unless more of them was asked for since."""

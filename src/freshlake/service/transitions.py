@@ -7,6 +7,7 @@ too long, or when the log cannot be read again and again.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -54,6 +55,18 @@ class Transitions:
     _reasons: dict[str, str] = field(default_factory=dict)
     _warned: dict[str, float] = field(default_factory=dict)
     _again: dict[str, datetime] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.captures.leave_log = self.leave_log
+
+    def leave_log(self, name: str, why: FreshlakeError, first: Callable[[], None]) -> bool:
+        """Go to triggers because of a table that the log cannot serve; False where nobody has said auto."""
+        if wanted_mode(self.engine.catalog, self.engine.catalog.database(name)) is not CdcMode.AUTO:
+            return False
+        _log.warning("source %s goes back to triggers: %s: %s", name, why.message, why.detail)
+        first()
+        self.move(name, Mode.TRIGGER)
+        return True
 
     def of(self, name: str) -> Transition:
         return Transition(self.captures.database(name), self.engine.catalog, self.engine.clock.now)

@@ -1,15 +1,21 @@
-"""What is done for source databases now and then: removals, transitions, long buffers, DDL guards, late deliveries."""
+"""What is done for source databases now and then: removals, transitions, buffers, DDL guards, deliveries, slots."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from threading import Thread
 
 from freshlake.service.captures import Captures
 from freshlake.service.compacting import Compacting
 from freshlake.service.deliveries import Deliveries
+from freshlake.service.slot_watch import SlotWatch
 from freshlake.service.transitions import Transitions
+
+_log = logging.getLogger("freshlake")
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 _INTERVAL = timedelta(minutes=1)
@@ -22,6 +28,7 @@ class Upkeep:
     transitions: Transitions
     compacting: Compacting
     deliveries: Deliveries
+    slots: SlotWatch
     _last: datetime = _NEVER
     _thread: Thread | None = None
 
@@ -40,10 +47,21 @@ class Upkeep:
             self._thread.join(_CLOSING_SECONDS)
 
     def run(self, now: datetime) -> None:
-        """All of it, at once."""
-        self.captures.retry_removals()
-        self.transitions.consider(now)
-        self.compacting.consider()
+        """All of it, at once; what goes wrong with one task is not the others'."""
+        tasks: tuple[Callable[[], None], ...] = (
+            self.captures.removals.retry,
+            partial(self.transitions.consider, now),
+            self.compacting.consider,
+            self._guard,
+            self.deliveries.bring_late,
+            self.slots.consider,
+        )
+        for task in tasks:
+            try:
+                task()
+            except Exception:
+                _log.exception("a part of the upkeep of source databases failed, and is tried again in a minute")
+
+    def _guard(self) -> None:
         for database in self.captures.engine.catalog.databases():
             self.captures.guard(database.name)
-        self.deliveries.bring_late()

@@ -7,6 +7,7 @@ read up to it. So every mirror that stands at a position holds the same state of
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -36,6 +37,7 @@ from freshlake.sources.postgres.capture import Capture, CopyPoint, Mode
 from freshlake.sources.postgres.compare import Reason
 from freshlake.sources.postgres.connection import transaction
 from freshlake.sources.postgres.events import Resync
+from freshlake.sources.postgres.locking import LOCK_SECONDS
 from freshlake.sources.postgres.naming import Names
 from freshlake.sources.postgres.pool import Pool
 from freshlake.sources.postgres.position import LsnPosition, SnapshotPosition
@@ -43,16 +45,19 @@ from freshlake.sources.postgres.position import Position as Place
 from freshlake.sources.postgres.reference import ConnectionReference
 from freshlake.sources.postgres.server import Server, look
 from freshlake.sources.postgres.tables import Captured
+from freshlake.sources.postgres.trigger.buffers import published_by
 from freshlake.sources.postgres.trigger.capture import TriggerCapture
 from freshlake.sources.postgres.wal.capture import WalCapture
 from freshlake.sources.postgres.wal.publication import obstacles
 from freshlake.sources.postgres.wal.slot import SlotState
 from freshlake.sources.postgres.wal.slot import state as slot_state
-from freshlake.sources.postgres.watching import added, gaps, has_changes, signature
+from freshlake.sources.postgres.watching import added, gaps, has_changes, reguarded, signature
 from freshlake.sources.protocol import Position
 
 if TYPE_CHECKING:
     import psycopg
+
+_log = logging.getLogger("freshlake")
 
 _ATTEMPTS = 5
 """Others may pin a position at the same time; they do not do so all the time."""
@@ -104,12 +109,14 @@ class CapturedDatabase:
         self.names = Names(project_of(catalog.lake_id, record.name))
         self.pool = Pool(ConnectionReference.parse(record.connection))
         self.log = WalCapture(self.pool, self.names)
-        self.ways: dict[Mode, Capture] = {Mode.TRIGGER: TriggerCapture(self.pool, self.names), Mode.WAL: self.log}
+        self.triggers = TriggerCapture(self.pool, self.names, released=lambda: self.state().released)
+        self.ways: dict[Mode, Capture] = {Mode.TRIGGER: self.triggers, Mode.WAL: self.log}
         self._catalog, self._spark, self._limits = catalog, spark, limits or CopyLimits()
         self._takes_all = takes_all
         self._staging = staging / uuid4().hex
         self._held: dict[Position, Held] = {}
         self._sound: tuple[Mode, str] | None = None
+        self._policies: dict[int, str] = {}
         self._released: Position | None = None
         self.batches = Batches(self.name, self.ways, self.state, self._staging)
 
@@ -153,6 +160,12 @@ class CapturedDatabase:
         """How the database is captured now."""
         return CaptureState.from_json(self._catalog.database(self.name).capture)
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is captured one way, and on no way to the other."""
+        state = self.state()
+        return state.since is None and not state.crossings
+
     # Positions -------------------------------------------------------------------------------------------------------
 
     def head(self) -> Position:
@@ -177,13 +190,21 @@ class CapturedDatabase:
         active = [m for m in self.mirrored() if m.mirror.status is not Status.ERROR]
         if any(m.stands_at(self.key) is None for m in active) or start.table_id != end.origin:
             return True
-        tables, begin = [m.captured for m in active], place_of(start)
+        tables, begin, released = [m.captured for m in active], place_of(start), self.state().released
         with self.pool.take() as connection, transaction(connection, read_only=True) as cursor:
-            if self._gaps(cursor, tables):
+            if self._gaps(cursor, tables) or not self._is_kept(cursor, begin, released):
                 return True
             if isinstance(begin, SnapshotPosition) and isinstance(end, SnapshotPosition):
                 return has_changes(cursor, self.names, tables, begin, end)
         return self._has_log(start, end, tables)
+
+    def _is_kept(self, cursor: psycopg.Cursor[Any], start: Place, released: Place | None) -> bool:
+        """Whether the database still has what leads on from a position; if not, the mirrors are copied at a new one."""
+        try:
+            self.triggers.check_kept(cursor, start, released)
+        except (SourceHistoryLost, SourceReplaced):
+            return False
+        return True
 
     def _has_log(self, start: Position, end: Place, tables: Sequence[Captured]) -> bool:
         """Whether the log has a change of these tables, or is so long that the database should forget some of it."""
@@ -203,15 +224,15 @@ class CapturedDatabase:
         with self.pool.take() as connection, transaction(connection, read_only=True) as cursor:
             return self._gaps(cursor, tables)
 
-    def examined(self) -> tuple[dict[int, Resync], SlotState | None]:
-        """Gaps, and the slot where the log is read, in one look at the database."""
+    def examined(self) -> tuple[dict[int, Resync], SlotState | None, tuple[str, ...]]:
+        """Gaps, the slot where the log is read, and publications that send buffers, in one look at the database."""
         tables = [m.captured for m in self.mirrored() if m.stands_at(self.key) is not None]
         reads_log = self.reads_log
         if not tables and not reads_log:
-            return {}, None
+            return {}, None, ()
         with self.pool.take() as connection, transaction(connection, read_only=True) as cursor:
             slot = slot_state(cursor, self.names.slot(look(cursor).database_oid)) if reads_log else None
-            return self._gaps(cursor, tables) if tables else {}, slot
+            return self._gaps(cursor, tables) if tables else {}, slot, published_by(cursor, self.names)
 
     @property
     def reads_log(self) -> bool:
@@ -225,10 +246,20 @@ class CapturedDatabase:
         if sign == self._sound:
             return {}
         server = look(cursor)
+        self._tell_of_policies(cursor, server, tables)
         found = {**self._grown(cursor, server, tables), **gaps(cursor, server, self.names, tables, mode)}
         if not found:
             self._sound = sign
         return found
+
+    def _tell_of_policies(self, cursor: psycopg.Cursor[Any], server: Server, tables: Sequence[Captured]) -> None:
+        """Capture sees all rows whatever policies say, so nothing is done about them; it is said once."""
+        for captured, now in reguarded(cursor, server, tables):
+            if self._policies.get(now.oid) != now.row_security:
+                self._policies[now.oid] = now.row_security
+                hidden = f"; user {server.user} needs BYPASSRLS before it can be copied again" if now.hides_rows else ""
+                told = (f"{self.name}.{captured.table.full_name}", hidden)
+                _log.warning("row security of %s has changed; its mirror has all rows as before%s", *told)
 
     def _grown(self, cursor: psycopg.Cursor[Any], server: Server, tables: Sequence[Captured]) -> dict[int, Resync]:
         """The tables that have got columns, if somebody reads all that there are."""
@@ -242,7 +273,7 @@ class CapturedDatabase:
     def guard(self, *, blocks: bool) -> None:
         """Refuse DDL on what is captured now, or let all of it pass; raises PrivilegeMissing."""
         tables = [mine.captured for mine in self.mirrored()]
-        with self.pool.take() as connection, transaction(connection) as cursor:
+        with self.pool.take() as connection, transaction(connection, lock_seconds=LOCK_SECONDS) as cursor:
             if blocks and tables:
                 block(cursor, look(cursor), self.names, tables)
             else:
@@ -331,7 +362,19 @@ class CapturedDatabase:
         if slowest is not None and slowest != self._released:
             place = place_of(slowest)
             self.ways[mode_of(place)].confirm(place)
+            self._note_released(place)
             self._released = slowest
+
+    def restart(self) -> None:
+        """What the database gave up does not matter to mirrors that are copied anew."""
+        self._note_released(None)
+
+    def _note_released(self, place: Place | None) -> None:
+        with self._catalog.transaction():
+            state = self.state()
+            if state.mode is Mode.TRIGGER and not state.crossings and state.released != place:
+                state = replace(state, released=place)
+                self._catalog.put_capture(self.name, state.to_json(), state.word)
 
     def standing(self) -> list[Position]:
         """How far each mirror has come that can go on from there."""

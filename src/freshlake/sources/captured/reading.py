@@ -10,11 +10,9 @@ from uuid import uuid4
 
 from freshlake.errors import (
     CaptureBusy,
-    FreshlakeError,
-    SourceDenied,
     SourceHistoryLost,
-    SourceUnreachable,
-    ValueNotRepresentable,
+    SourceUnreadable,
+    StreamMalformed,
 )
 from freshlake.sources.captured.batch import Batch, TableChange, gather
 from freshlake.sources.captured.positions import place_of
@@ -27,8 +25,8 @@ from freshlake.sources.postgres.tables import Captured
 from freshlake.sources.protocol import Position
 
 _KEPT = 2
-_ALSO_BY_TRIGGERS = (SourceUnreachable, SourceDenied, ValueNotRepresentable)
-"""Errors that have nothing to do with the log."""
+_OF_THE_LOG = (SourceUnreadable, StreamMalformed)
+"""Errors that triggers may not have; a database that does not answer, or a slot that others read, is none of them."""
 
 
 class Batches:
@@ -85,9 +83,7 @@ class Batches:
         events = self._events(start, place_of(end), end.version, tables) if start != end else iter(())
         try:
             batch = gather(events, tables, self.folder())
-        except _ALSO_BY_TRIGGERS:
-            raise
-        except FreshlakeError:
+        except _OF_THE_LOG:
             self.failures += mode_of(place_of(end)) is Mode.WAL
             raise
         self.failures = 0

@@ -47,14 +47,13 @@ FORMS = {
     "lc_monetary": "C",
     "xmloption": "content",
 }
-# What a transaction must not inherit: a policy that hides rows becomes an error, a short limit of the role does not
-# cut a long copy, and names mean what they say.
+# What a transaction must not inherit: a policy that hides rows becomes an error, and names mean what they say.
 _SAFE = {
     "row_security": "off",
     "search_path": "pg_catalog, pg_temp",
-    "statement_timeout": "0",
-    "idle_in_transaction_session_timeout": "0",
 }
+_TRANSACTION_LIMIT = 170_000
+"""The version of PostgreSQL from which on transactions have a limit, too."""
 
 # Shorter than `deadlock_timeout` usually is: then nobody is stopped because of us.
 _KEEP_TRY_MS = 500
@@ -90,7 +89,7 @@ def transaction(
     that moment to the end: an older snapshot would see them empty otherwise, because TRUNCATE leaves nothing behind.
     """
     level = "REPEATABLE READ, READ ONLY" if read_only else "READ COMMITTED, READ WRITE"
-    settings = {**FORMS, **_SAFE, "lock_timeout": str(round(lock_seconds * 1000))}
+    settings = {**FORMS, **_SAFE, "lock_timeout": str(round(lock_seconds * 1000)), **limits(connection)}
     begin = [f"BEGIN ISOLATION LEVEL {level}"]
     if snapshot is not None:
         begin.append(f"SET TRANSACTION SNAPSHOT '{_snapshot(snapshot)}'")
@@ -105,6 +104,14 @@ def transaction(
             _roll_back(connection)
             raise
         cursor.execute("COMMIT")
+
+
+def limits(connection: psycopg.Connection[Any]) -> dict[str, str]:
+    """What a role or a server may have set for applications, and what must not cut a long copy."""
+    names = ["statement_timeout", "idle_in_transaction_session_timeout"]
+    if connection.info.server_version >= _TRANSACTION_LIMIT:
+        names.append("transaction_timeout")
+    return dict.fromkeys(names, "0")
 
 
 def _keep(cursor: psycopg.Cursor[Any], tables: Sequence[str], lock_seconds: float) -> None:

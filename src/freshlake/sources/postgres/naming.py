@@ -41,6 +41,11 @@ class Names:
         return f"freshlake_cdc_{self.project}_{oid}_{event}"
 
     @property
+    def released(self) -> str:
+        """The table that says how far changes were given up."""
+        return f"{self.schema}.released_{self.project}"
+
+    @property
     def guard(self) -> str:
         """A function that the others use to see whether types are still the same."""
         return f"{self.schema}.same_{self.project}"

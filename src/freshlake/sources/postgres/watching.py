@@ -12,7 +12,7 @@ from freshlake.sources.postgres.events import Resync
 from freshlake.sources.postgres.naming import Names
 from freshlake.sources.postgres.position import SnapshotPosition
 from freshlake.sources.postgres.server import Server
-from freshlake.sources.postgres.tables import Captured, refusal
+from freshlake.sources.postgres.tables import Captured, Table, refusal
 from freshlake.sources.postgres.trigger.presence import missing
 from freshlake.sources.postgres.wal.publication import missing as unpublished
 from freshlake.sources.postgres.wal.slot import judge, state
@@ -36,8 +36,12 @@ SELECT md5(string_agg(fact, ';' ORDER BY fact)) FROM (
                      a.attgenerated, a.xmin)
     FROM pg_attribute a JOIN family f ON f.oid = a.attrelid WHERE a.attnum > 0
     UNION ALL
-    SELECT concat_ws(',', 't', t.tgrelid, t.tgname, t.tgenabled)
+    SELECT concat_ws(',', 't', t.tgrelid, t.tgname, t.tgenabled, t.tgfoid)
     FROM pg_trigger t JOIN family f ON f.oid = t.tgrelid WHERE t.tgname LIKE 'freshlake%%'
+    UNION ALL
+    SELECT concat_ws(',', 'e', e.oid, e.enumlabel) FROM pg_enum e
+    UNION ALL
+    SELECT concat_ws(',', 'r', s.srrelid) FROM pg_subscription_rel s JOIN family f ON f.oid = s.srrelid
     UNION ALL
     SELECT concat_ws(',', 'p', p.polrelid, p.oid, p.xmin) FROM pg_policy p JOIN family f ON f.oid = p.polrelid
     UNION ALL
@@ -75,6 +79,13 @@ def added(cursor: psycopg.Cursor[Any], server: Server, tables: Sequence[Captured
             names = compare(captured, table).added_columns
             found[captured.oid] = tuple(n for n in names if refusal(table, table.column(n), captured.as_text) is None)
     return {oid: names for oid, names in found.items() if names}
+
+
+def reguarded(cursor: psycopg.Cursor[Any], server: Server, tables: Sequence[Captured]) -> list[tuple[Captured, Table]]:
+    """The tables whose row security is not what it was, with what they are now."""
+    now = describe_oids(cursor, server, [table.oid for table in tables])
+    pairs = [(captured, now[captured.oid]) for captured in tables if captured.oid in now]
+    return [(captured, table) for captured, table in pairs if compare(captured, table).row_security_changed]
 
 
 def gaps(

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from freshlake.errors import CaptureBusy
 from freshlake.sources.postgres.connection import transaction
+from freshlake.sources.postgres.locking import LOCK_SECONDS
 from freshlake.sources.postgres.naming import Names
 from freshlake.sources.postgres.position import SnapshotPosition
 from freshlake.sources.postgres.server import look
+from freshlake.sources.postgres.trigger.released import note
 
 if TYPE_CHECKING:
     import psycopg
@@ -24,6 +26,10 @@ _SIZES = """
 SELECT substring(c.relname FROM '[0-9]+$')::bigint, n.nspname || '.' || c.relname, pg_table_size(c.oid)
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = %s AND c.relkind = 'r' AND c.relname ~ %s ORDER BY 1
+"""
+_PUBLISHED = """
+SELECT pubname::text FROM pg_publication p WHERE p.puballtables
+  AND EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = to_regnamespace(%s) AND c.relname ~ %s) ORDER BY 1
 """
 
 
@@ -54,6 +60,12 @@ def _buffers(cursor: psycopg.Cursor[Any], names: Names) -> list[tuple[int, str, 
     return cursor.execute(_SIZES, [names.schema, f"^changes_{names.project}_[0-9]+$"]).fetchall()
 
 
+def published_by(cursor: psycopg.Cursor[Any], names: Names) -> tuple[str, ...]:
+    """The publications of all tables, which send the buffers too: a subscriber that has no such tables stops."""
+    found = cursor.execute(_PUBLISHED, [names.schema, f"^changes_{names.project}_[0-9]+$"])
+    return tuple(str(name) for (name,) in found)
+
+
 def lengths(connection: psycopg.Connection[Any], names: Names, least: int) -> dict[int, int]:
     """The rows of the buffers that have more than so many; one whose file is too small for that is not counted."""
     with transaction(connection, read_only=True) as cursor:
@@ -73,9 +85,12 @@ def clean(
     """Remove what a position has seen; a large buffer without anything else is emptied at once."""
     with transaction(connection, read_only=True) as cursor:
         found = _buffers(cursor, names)
+    if found:
+        with transaction(connection, lock_seconds=LOCK_SECONDS) as cursor:
+            note(cursor, names, upto)
     for _, buffer, size in found:
         if not (use_truncate and size >= TRUNCATE_BYTES and _truncate(connection, buffer, upto)):
-            with transaction(connection) as cursor:
+            with transaction(connection, lock_seconds=LOCK_SECONDS) as cursor:
                 cursor.execute(f"DELETE FROM {buffer} WHERE {_seen(upto)}".encode())
 
 

@@ -7,7 +7,7 @@ transaction lies in exactly one batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from freshlake.sources.postgres.server import Server, look
 from freshlake.sources.postgres.tables import Captured, Table
 from freshlake.sources.postgres.trigger.buffers import clean
 from freshlake.sources.postgres.trigger.presence import missing
+from freshlake.sources.postgres.trigger.released import check
 from freshlake.sources.postgres.trigger.statements import by_row
 
 if TYPE_CHECKING:
@@ -59,11 +60,14 @@ class TriggerCapture:
         *,
         piece_bytes: int = PIECE_BYTES,
         use_truncate: bool = True,
+        released: Callable[[], Position | None] = lambda: None,
     ) -> None:
+        """`released` tells how far the lake knows changes to be given up."""
         self._pool = pool
         self._names = names
         self._piece_bytes = piece_bytes
         self._use_truncate = use_truncate
+        self._released = released
 
     def head(self) -> SnapshotPosition:
         with self._pool.take() as connection, transaction(connection, read_only=True) as cursor:
@@ -83,20 +87,40 @@ class TriggerCapture:
         """`snapshot` reads under an exported one, which must see all that `end` sees."""
         if not isinstance(start, SnapshotPosition) or not isinstance(end, SnapshotPosition):
             raise InvalidArgument("triggers are read between two snapshots, not places in the log")
-        with (
-            self._pool.take() as connection,
-            transaction(connection, read_only=True, snapshot=snapshot) as cursor,
-        ):
-            server = look(cursor)
-            _check(start, end, seen(cursor, server.origin))
-            now = describe_oids(cursor, server, [t.oid for t in tables])
-            absent = missing(cursor, self._names, tables)
-            for captured in tables:
-                why = _difference(captured, now.get(captured.oid)) or absent.get(captured.oid)
-                if why is not None:
-                    yield why
-                else:
-                    yield from self._changes(cursor, captured, start, end)
+        known = self._released()
+        with self._pool.take() as connection:
+            with transaction(connection, read_only=True, snapshot=snapshot) as cursor:
+                server = look(cursor)
+                _check_origin(start, server)
+                if snapshot is None:
+                    self.check_kept(cursor, start, known)
+                _check(start, end, seen(cursor, server.origin))
+                yield from self._events(cursor, server, start, end, tables)
+            # a buffer that is emptied at once is empty for everybody, so what was read may lack what it had
+            with transaction(connection, read_only=True) as cursor:
+                self.check_kept(cursor, start)
+
+    def check_kept(self, cursor: psycopg.Cursor[Any], start: Position, known: Position | None = None) -> None:
+        """Raise if changes that lead on from a position are gone; see `released`."""
+        if isinstance(start, SnapshotPosition):
+            check(cursor, self._names, start, known if isinstance(known, SnapshotPosition) else None)
+
+    def _events(
+        self,
+        cursor: psycopg.Cursor[Any],
+        server: Server,
+        start: SnapshotPosition,
+        end: SnapshotPosition,
+        tables: Sequence[Captured],
+    ) -> Iterator[Event]:
+        now = describe_oids(cursor, server, [t.oid for t in tables])
+        absent = missing(cursor, self._names, tables)
+        for captured in tables:
+            why = _difference(captured, now.get(captured.oid)) or absent.get(captured.oid)
+            if why is not None:
+                yield why
+            else:
+                yield from self._changes(cursor, captured, start, end)
 
     def confirm(self, upto: Position) -> None:
         if not isinstance(upto, SnapshotPosition):
@@ -152,9 +176,8 @@ def _difference(captured: Captured, now: Table | None) -> Resync | None:
 
 
 def _check(start: SnapshotPosition, end: SnapshotPosition, now: SnapshotPosition) -> None:
-    for position in (start, end):
-        if position.origin != now.origin:
-            raise _replaced(position, now.origin)
+    if end.origin != now.origin:
+        raise _replaced(end, now.origin)
     if end != start and not end.is_ahead_of(start):
         raise InvalidArgument("a batch leads from a snapshot to a later one")
     if end != now and not now.is_ahead_of(end):

@@ -14,6 +14,7 @@ from freshlake.sources.postgres.server import Server, look
 from freshlake.sources.postgres.tables import Captured
 from freshlake.sources.postgres.trigger import statements
 from freshlake.sources.postgres.trigger.presence import family, missing
+from freshlake.sources.postgres.trigger.released import prepare
 
 if TYPE_CHECKING:
     import psycopg
@@ -36,6 +37,14 @@ SELECT DISTINCT quote_ident(s.nspname) || '.' || quote_ident(c.relname)
 FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_namespace n ON n.oid = p.pronamespace
 JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace s ON s.oid = c.relnamespace
 WHERE n.nspname = %s AND p.proname ~ %s ORDER BY 1
+"""
+_INSTALLED = """
+SELECT substring(p.proname FROM '^cdc_' || %(project)s || '_([0-9]+)_') AS oid
+FROM pg_proc p WHERE p.pronamespace = to_regnamespace(%(schema)s) AND p.proname ~ ('^cdc_' || %(project)s || '_[0-9]+_')
+UNION
+SELECT substring(c.relname FROM '[0-9]+$')
+FROM pg_class c WHERE c.relnamespace = to_regnamespace(%(schema)s) AND c.relkind = 'r'
+  AND c.relname ~ ('^changes_' || %(project)s || '_[0-9]+$')
 """
 _STRAYS = """
 SELECT quote_ident(t.tgname), quote_ident(s.nspname) || '.' || quote_ident(c.relname)
@@ -112,6 +121,7 @@ def _make_schema(cursor: psycopg.Cursor[Any], names: Names) -> None:
     if not _has_schema(cursor, names):
         cursor.execute(f"CREATE SCHEMA {names.schema}".encode())
     cursor.execute(statements.create_guard(names).encode())
+    prepare(cursor, names)
 
 
 def _install(cursor: psycopg.Cursor[Any], names: Names, captured: Captured) -> Installed:
@@ -149,6 +159,8 @@ def _make_buffer(cursor: psycopg.Cursor[Any], names: Names, captured: Captured) 
         return False
     cursor.execute(f"DROP TABLE IF EXISTS {buffer}".encode())
     cursor.execute(statements.create_buffer(names, captured).encode())
+    # it has no key, and rows of a table without identity cannot be deleted once somebody publishes all tables
+    cursor.execute(f"ALTER TABLE {buffer} REPLICA IDENTITY FULL".encode())
     return True
 
 
@@ -170,6 +182,11 @@ def _as_in_buffer(cursor: psycopg.Cursor[Any], names: Names, captured: Captured)
     there = {name for name, is_there, is_same in rows if is_there and is_same}
     kept = (c for c in every.columns if {f"o_{c.number}", f"n_{c.number}"} <= there)
     return replace(captured, columns=tuple(kept))
+
+
+def installed(cursor: psycopg.Cursor[Any], names: Names) -> set[int]:
+    """The numbers of the tables of which something is installed, whether they are there or not."""
+    return {int(oid) for (oid,) in cursor.execute(_INSTALLED, {"schema": names.schema, "project": names.project})}
 
 
 def uninstall(
@@ -201,5 +218,6 @@ def uninstall(
 def _drop_schema(cursor: psycopg.Cursor[Any], names: Names) -> None:
     """Other projects may share the schema."""
     cursor.execute(f"DROP FUNCTION IF EXISTS {names.guard} (anyelement, anyelement)".encode())
+    cursor.execute(f"DROP TABLE IF EXISTS {names.released}".encode())
     if cursor.execute(_IS_EMPTY, [names.schema]).fetchone() == (True,):
         cursor.execute(f"DROP SCHEMA {names.schema}".encode())

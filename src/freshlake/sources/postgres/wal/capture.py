@@ -141,6 +141,7 @@ class WalCapture:
     def _slot(self, cursor: psycopg.Cursor[Any], server: Server, start: LsnPosition, end: LsnPosition) -> str:
         """The name of the slot, which must reach back to the batch's start."""
         _check_origin(server, start, end)
+        self._check_end(cursor, start)
         if start.is_ahead_of(end):
             raise InvalidArgument("a batch leads from a place in the log to a later one")
         name = self._names.slot(server.database_oid)
@@ -152,6 +153,15 @@ class WalCapture:
                 hint="copy the tables anew",
             )
         return name
+
+    def _check_end(self, cursor: psycopg.Cursor[Any], start: LsnPosition) -> None:
+        (text, _) = cursor.execute(_PLACES).fetchone() or ("", True)
+        if start.is_ahead_of(LsnPosition.parse(start.origin, text)):
+            raise SourceReplaced(
+                "the database was put back to an older state",
+                detail=f"its log ends at {text}, and {start.text} was read before",
+                hint="copy its tables anew",
+            )
 
     def _decoded(
         self,

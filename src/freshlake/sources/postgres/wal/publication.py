@@ -168,6 +168,11 @@ def _add(cursor: psycopg.Cursor[Any], server: Server, names: Names, tables: Sequ
             cursor.execute(f"ALTER PUBLICATION {names.publication} ADD TABLE {place}".encode())
 
 
+def published(cursor: psycopg.Cursor[Any], names: Names) -> set[int]:
+    """The numbers of the tables in the publication."""
+    return {oid for oid, _ in cursor.execute(_MEMBERS, [names.publication])}
+
+
 def unpublish(
     connection: psycopg.Connection[Any],
     names: Names,
@@ -198,8 +203,7 @@ def unpublish(
 
 def _given_back(cursor: psycopg.Cursor[Any], names: Names, oids: set[int], noted: dict[str, str]) -> dict[str, str]:
     """The identities of some tables, but of no partition that is still sent with another table."""
-    others = {oid for oid, _ in cursor.execute(_MEMBERS, [names.publication])} - oids
-    kept = set(_family(cursor, others))
+    kept = set(_family(cursor, published(cursor, names) - oids))
     return {oid: noted[oid] for oid in _family(cursor, oids) if oid in noted and oid not in kept}
 
 

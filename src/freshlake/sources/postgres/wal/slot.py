@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from freshlake.errors import CaptureUnsupported, SourceHistoryLost
 from freshlake.sources.postgres.capture import CopyPoint
-from freshlake.sources.postgres.connection import connect, setting, translated
+from freshlake.sources.postgres.connection import connect, limits, setting, translated
 from freshlake.sources.postgres.position import LsnPosition
 from freshlake.sources.postgres.reference import ConnectionReference
 
@@ -120,6 +120,9 @@ def created(
     kind = "TEMPORARY LOGICAL" if temporary else "LOGICAL"
     with connect(reference, replication=True) as connection:
         with translated():
+            # it holds the snapshot in a transaction without doing anything, as long as a copy takes
+            for name, value in limits(connection).items():
+                connection.execute(f"SET {name} TO {setting(value)}".encode())
             connection.execute(f"SET lock_timeout TO {setting(str(round(seconds * 1000)))}".encode())
             made = connection.execute(f"CREATE_REPLICATION_SLOT {name} {kind} pgoutput EXPORT_SNAPSHOT".encode())
             _, lsn, snapshot, _ = made.fetchone() or ("", "", "", "")
