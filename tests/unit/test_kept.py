@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql.types import LongType, StructField, StructType
 
+from freshlake.storage.scan.driver import find_places
+from freshlake.storage.scan.files import DataFile
 from freshlake.storage.scan.kept import Kept
 
 ROWS = 100
@@ -17,6 +23,7 @@ class Files:
 
     def __init__(self, kept: Kept) -> None:
         self.kept = kept
+        self.stamp = (1,)
         self.reads: list[tuple[str, tuple[str, ...]]] = []
 
     def read(self, path: str, *names: str) -> pa.Table:
@@ -24,7 +31,7 @@ class Files:
             self.reads.append((path, tuple(missing)))
             return pa.table({name: pa.array([hash((path, name)) % 1000] * ROWS, pa.int64()) for name in missing})
 
-        return self.kept.read(path, names, from_file)
+        return self.kept.read(path, self.stamp, names, from_file)
 
 
 def test_a_column_is_read_once() -> None:
@@ -39,6 +46,16 @@ def test_a_column_is_read_once() -> None:
 def test_columns_of_different_files_are_not_confused() -> None:
     files = Files(Kept(10 * WIDTH))
     assert files.read("f", "a") != files.read("g", "a")
+
+
+def test_another_file_under_the_same_name_is_read() -> None:
+    files = Files(Kept(10 * WIDTH))
+    files.read("f", "a", "b")
+    files.stamp = (2,)
+    files.read("f", "a")
+    files.read("f", "a")
+    assert files.reads == [("f", ("a", "b")), ("f", ("a",))]
+    assert files.kept.size == 2 * WIDTH, "what was kept of the file before is no longer counted"
 
 
 def test_no_more_is_kept_than_allowed() -> None:
@@ -92,6 +109,19 @@ def test_columns_of_files_that_a_table_no_longer_has_are_dropped() -> None:
     for path in ("lake/t/1", "lake/t/2", "lake/t1/1"):
         files.read(path, "a")
     assert files.reads == [("lake/t/1", ("a",))]
+
+
+def test_a_search_does_not_remember_a_file_that_was_replaced(tmp_path: Path) -> None:
+    path, schema = tmp_path / "data.parquet", StructType([StructField("k", LongType())])
+
+    def places(key: int) -> list[int]:
+        file = DataFile(str(path), path.stat().st_size, 3)
+        found, _ = find_places(file, schema, (), lambda rows: pc.equal(rows.column("k"), key))
+        return list(found.to_pylist())
+
+    for keys in ([1, 2, 3], [3, 30, 40]):
+        pq.write_table(pa.table({"k": keys}), path)
+        assert [places(key) for key in (3, 40)] == [[keys.index(key)] if key in keys else [] for key in (3, 40)]
 
 
 def test_a_large_file_is_not_held_as_a_whole() -> None:

@@ -86,6 +86,13 @@ def test_what_went_wrong_decides_the_error(message: str, kind: type[FreshlakeErr
     ("message", "kind"),
     [
         ("[TABLE_OR_VIEW_NOT_FOUND] The table `x` cannot be found. SQLSTATE: 42P01; line 1 pos 14;", TableNotFound),
+        (
+            "[DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION] Cannot time travel beyond "
+            "delta.deletedFileRetentionDuration (168 HOURS) set on the table. SQLSTATE: 0AKDC",
+            SourceHistoryLost,
+        ),
+        ("[DELTA_VERSION_NOT_FOUND] Cannot time travel Delta table to version 3.", SourceHistoryLost),
+        ("[DELTA_MISSING_CHANGE_DATA] Error getting change data for range [1 , 2].", SourceHistoryLost),
         ("[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column `x` cannot be resolved. SQLSTATE: 42703", InvalidQuery),
     ],
 )

@@ -108,6 +108,20 @@ class History(Database):
         with self._read() as connection:
             return connection.execute(query).scalar() or 0
 
+    def newest_version_at(self, stream_table_id: int, generation: int, at: datetime, *, upto: int) -> int | None:
+        """The newest version of a generation, up to one, whose data is not later than a time."""
+        history = refresh_history.c
+        query = select(func.max(history.version)).where(
+            history.stream_table_id == stream_table_id,
+            history.generation == generation,
+            history.status == RefreshStatus.COMPLETED,
+            history.data_timestamp <= at,
+            history.version <= upto,
+        )
+        with self._read() as connection:
+            found: int | None = connection.execute(query).scalar()
+            return found
+
     def find_refresh(self, refresh_id: str) -> Refresh | None:
         """One refresh, or None."""
         with self._read() as connection:

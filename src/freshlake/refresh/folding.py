@@ -66,7 +66,7 @@ def _fold_nodes(engine: Engine, table: StreamTable, lease: Lease) -> tuple[int, 
     folded, rows = 0, 0
     for node_id, node in stored_nodes(engine, table, engine.compiled(table)).items():
         assert node.fold is not None
-        upto = table.published_version if node_id == ROOT else node.version
+        upto = _readable(table) if node_id == ROOT else node.version
         pending = node.table.pending(node.fold, upto)
         if upto <= node.fold.folded_version:
             continue
@@ -105,9 +105,14 @@ def oldest_fold(engine: Engine, table: StreamTable) -> int:
     stay until the slowest consumer has passed them.
     """
     slowest = engine.catalog.minimum_consumer_version(table.id, table.generation)
-    oldest = table.published_version if slowest is None else min(slowest, table.published_version)
+    oldest = _readable(table) if slowest is None else min(slowest, _readable(table))
     fold = engine.catalog.newest_fold(table.id, generation=table.generation, upto=oldest)
     return 0 if fold is None else fold.folded_version
+
+
+def _readable(table: StreamTable) -> int:
+    """The newest version of the newest generation that readers see, or will see once it is published."""
+    return table.published_version if table.generation == table.published_generation else table.version
 
 
 def _retained(engine: Engine, table: StreamTable) -> int:

@@ -31,6 +31,11 @@ _DATA = re.compile(
 _REFUSED = {"INVALID_LATERAL_JOIN_TYPE": LATERAL_JOIN, "VIEW_EXCEED_MAX_NESTED_DEPTH": NESTED_VIEWS}
 """Spark's own conditions for what a stream table cannot have."""
 
+_HISTORY = re.compile(
+    r"\[DELTA_(UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION|MISSING_CHANGE_DATA|LOG_FILE_NOT_FOUND|"
+    r"FILE_NOT_FOUND|TRUNCATED_TRANSACTION_LOG|VERSION_NOT_FOUND|VERSIONS_NOT_CONTIGUOUS|NO_RECREATABLE_HISTORY_FOUND)"
+)
+"""Delta's conditions for a version, or what led to it, that is no longer there."""
 _MISSING_FILE = re.compile(r"FILE_NOT_EXIST|FileNotFoundException|PATH_NOT_FOUND|does not exist")
 
 
@@ -56,8 +61,14 @@ def translate(error: Exception) -> FreshlakeError:
         return InvalidQuery(message)
     if "freshlake: a row has a negative number of copies" in message:
         return InvariantViolated(message)
+    if _HISTORY.search(message):
+        return SourceHistoryLost("a version that this refresh reads is no longer kept", detail=message)
     if isinstance(error, AnalysisException) and not _MISSING_FILE.search(message):
         return _analysis(error, message)
+    return _running(message)
+
+
+def _running(message: str) -> FreshlakeError:
     if "RECURSION_LEVEL_LIMIT_EXCEEDED" in message or "RECURSION_ROW_LIMIT_EXCEEDED" in message:
         return RecursionLimit("the recursive query does not end within its limits", detail=message)
     if _DATA.search(message):

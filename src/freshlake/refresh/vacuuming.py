@@ -26,7 +26,7 @@ def vacuum(engine: Engine, table: StreamTable) -> int:
         oldest = oldest_fold(engine, table) if node_id == ROOT else node.fold.folded_version
         # first the way to what is removed, so that no reader sets out for it
         engine.catalog.prune_folds(table.id, generation=table.generation, oldest_read=oldest, node=node_id)
-        if node_id == ROOT:
+        if node_id == ROOT and table.generation == table.published_generation:
             engine.catalog.prune_points(table.id, generation=table.generation, before=oldest)
         kept = [fold.base_version for fold in folds if fold.node == node_id and fold.folded_version >= oldest]
         removed += node.table.vacuum(kept, engine.settings.reader_min_age_seconds)

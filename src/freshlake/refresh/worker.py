@@ -43,6 +43,10 @@ _ENGINE = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # rows are written as the driver writes them, in commits that are ours alone
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.databricks.delta.autoCompact.enabled": "false",
 }
 _SMALL = {
     "spark.sql.adaptive.enabled": "false",

@@ -29,16 +29,20 @@ class Reading:
 
     def state_at(self, table: StreamTable, generation: int, version: int) -> DataFrame:
         """The rows of a version that is kept."""
-        fold = self.engine.catalog.newest_fold(table.id, generation=generation, upto=version)
         gone = f"version {version} of stream table {table.full_name.short} is no longer kept"
-        if fold is None:
-            raise VersionNotKept(gone)
-        storage = self.engine.layout.root(table, generation)
-        point = FoldPoint(fold.base_version, fold.folded_version)
-        try:
-            return storage.read(self.engine.spark, version, point, columns=self._visible(table, generation))
-        except StorageMissing as error:
-            raise VersionNotKept(gone, detail=error.message) from error
+        storage, tried = self.engine.layout.root(table, generation), None
+        while (point := self._newest_fold(table, generation, version)) is not None:
+            try:
+                return storage.read(self.engine.spark, version, point, columns=self._visible(table, generation))
+            except StorageMissing as error:
+                if point == tried:
+                    raise VersionNotKept(gone, detail=error.message) from error
+                tried = point  # a fold and a clean-up may have come in between
+        raise VersionNotKept(gone)
+
+    def _newest_fold(self, table: StreamTable, generation: int, version: int) -> FoldPoint | None:
+        fold = self.engine.catalog.newest_fold(table.id, generation=generation, upto=version)
+        return None if fold is None else FoldPoint(fold.base_version, fold.folded_version)
 
     def as_of(self, table: StreamTable, version: int | None, timestamp: datetime | None) -> DataFrame:
         """The rows as they were published at a version, or at the newest one that is not after a moment."""
@@ -54,10 +58,20 @@ class Reading:
             return self.state_at(table, table.published_generation, version)
         assert timestamp is not None
         moment = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)
-        for point in self.published_points(table):
-            if point.at <= moment:
-                return self.state_at(table, point.generation, point.version)
+        if (found := self._version_at(table, moment)) is not None:
+            return self.state_at(table, table.published_generation, found)
         raise VersionNotKept(f"stream table {table.full_name.short} has no state as of {moment.isoformat()}")
+
+    def _version_at(self, table: StreamTable, moment: datetime) -> int | None:
+        """The newest published version whose data is not later.
+
+        States whose roots disagree have no point, and the history forgets sooner than the points.
+        """
+        known = [point.version for point in self.published_points(table) if point.at <= moment]
+        made = self.engine.catalog.newest_version_at(
+            table.id, table.published_generation, moment, upto=table.published_version
+        )
+        return max([*known, *([] if made is None else [made])], default=None)
 
     def published_points(self, table: StreamTable) -> list[StatePoint]:
         """States of the published generation that readers may see, newest first."""

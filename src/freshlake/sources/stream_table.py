@@ -79,8 +79,9 @@ class StreamTableSource:
 
     def seen_by_spark(self, at: Position) -> Position:
         """Its base, as it was last folded."""
-        table = self._table()
-        return Position(at.table_id, self._fold(table, _generation(at), table.version).folded_version, at.fingerprint)
+        table, generation = self._table(), _generation(at)
+        upto = table.version if generation == table.generation else at.version
+        return Position(at.table_id, self._fold(table, generation, upto).folded_version, at.fingerprint)
 
     def snapshot(
         self, spark: SparkSession, at: Position, columns: Sequence[str] | None = None, keys: Sequence[KeyFilter] = ()

@@ -25,6 +25,8 @@ from freshlake.storage.scan.file_list import ROW_INDEX, nameable, place, placed,
 # smaller part, and rows handed to Spark one by one the larger.
 DRIVER_BYTES = 48 * 1024 * 1024
 DRIVER_ROWS = 100_000
+# Repeated and narrow values take a hundred times less room in a file than in memory.
+READ_ROWS = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,13 @@ class Limits:
 
     bytes: int = DRIVER_BYTES
     rows: int = DRIVER_ROWS
+    read_rows: int = READ_ROWS
 
     def allow(self, net: NetChange, expected_rows: int | None) -> bool:
         """`expected_rows` is what the log says was changed; untouched rows of rewritten files cancel."""
-        return net.bytes <= self.bytes and expected_rows is not None and expected_rows <= self.rows
+        if net.bytes > self.bytes or net.rows > self.read_rows:
+            return False
+        return expected_rows is not None and expected_rows <= self.rows
 
 
 def read_changes(

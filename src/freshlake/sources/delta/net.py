@@ -56,6 +56,12 @@ class NetChange:
         return sum(change.file.size for change in self.files) + sum(file.size for file in self.change_files)
 
     @property
+    def rows(self) -> int:
+        """How many rows that is, as far as the log says."""
+        files = [*(change.file for change in self.files), *self.change_files]
+        return sum(file.rows or 0 for file in files)
+
+    @property
     def rewrites(self) -> bool:
         """Whether whole files go and whole files come, so that most of their rows may be the same."""
         weights = [change.weight for change in self.files]

@@ -33,7 +33,7 @@ from pyspark.sql.types import (
 from freshlake.storage.relation import arrow_schema
 from freshlake.storage.scan.columns import chosen, is_char, physical_name
 from freshlake.storage.scan.files import DataFile
-from freshlake.storage.scan.kept import KEPT
+from freshlake.storage.scan.kept import KEPT, Stamp, stamp_of
 from freshlake.storage.scan.paths import is_local
 from freshlake.storage.scan.views import without_views
 
@@ -80,9 +80,10 @@ def find_places(
     What is tested stays in memory for the next search, or else few rows of the file are there at a time.
     """
     places, rows, first = [pa.array([], pa.int64())], [arrow_schema(tested).empty_table()], 0
+    stamp = _stamp(file)
     with _opened(file) as parquet:
         present = _present(parquet, file, tested, partition_columns)
-        for batch in _kept(parquet, file, present) or parquet.iter_batches(_BATCH_ROWS, columns=present):
+        for batch in _kept(parquet, file, stamp, present) or parquet.iter_batches(_BATCH_ROWS, columns=present):
             values = _as_wanted(file, tested, partition_columns, batch, batch.num_rows)
             passed = pc.indices_nonzero(test(values)).cast(pa.int64())
             if len(passed):
@@ -96,11 +97,15 @@ def find_places(
     return found.filter(there), having.filter(there)
 
 
-def _kept(parquet: pq.ParquetFile, file: DataFile, columns: list[str]) -> list[pa.Table]:
+def _stamp(file: DataFile) -> Stamp:
+    return stamp_of(file.path) if is_local(file.path) else ()
+
+
+def _kept(parquet: pq.ParquetFile, file: DataFile, stamp: Stamp, columns: list[str]) -> list[pa.Table]:
     """The columns as one table that stays in memory; none where they are too large for that."""
     if not KEPT.fits(parquet.metadata.num_rows, len(columns)):
         return []
-    return [KEPT.read(file.path, columns, lambda missing: without_views(parquet.read(columns=missing)))]
+    return [KEPT.read(file.path, stamp, columns, lambda missing: without_views(parquet.read(columns=missing)))]
 
 
 def read_places(
@@ -114,9 +119,10 @@ def complete_places(
     file: DataFile, places: pa.Array, wanted: StructType, partition_columns: Sequence[str] = ()
 ) -> pa.Table:
     """As `read_places`, for rows that a search found: their columns stay in memory as well, if they can."""
+    stamp = _stamp(file)
     with _opened(file) as parquet:
         present = _present(parquet, file, wanted, partition_columns)
-        kept = _kept(parquet, file, present) if _touches_most(parquet, places) else []
+        kept = _kept(parquet, file, stamp, present) if _touches_most(parquet, places) else []
         rows = kept[0].take(places) if kept else _at(parquet, present, places)
         return _as_wanted(file, wanted, partition_columns, rows, len(places))
 

@@ -1,11 +1,16 @@
-"""Columns of data files, kept in memory between searches: a data file never changes, so they need not be read again."""
+"""Columns of data files, kept in memory between searches: a data file never changes, so they need not be read again.
+
+Its name may come back: tables are dropped, and made again of files that are called the same.
+"""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -17,8 +22,19 @@ _PATIENCE = 2
 """A column makes room for others when so many times the kept columns were asked for since it was."""
 
 
+Stamp: TypeAlias = tuple[int, ...]
+"""What tells a file from another one of the same name, and what it held from what it holds."""
+
+
+def stamp_of(path: str) -> Stamp:
+    """The stamp of a local file; taken before the file is opened, so that its columns are never too old for it."""
+    status = os.stat(path)
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
 @dataclass
 class _Column:
+    stamp: Stamp
     values: pa.ChunkedArray
     used: int
 
@@ -47,15 +63,15 @@ class Kept:
         """Whether the columns of a file are worth holding as a whole."""
         return 0 < rows * columns * _WIDTH <= self.limit // _SHARE
 
-    def read(self, path: str, names: Sequence[str], read: Callable[[list[str]], pa.Table]) -> pa.Table:
+    def read(self, path: str, stamp: Stamp, names: Sequence[str], read: Callable[[list[str]], pa.Table]) -> pa.Table:
         """Columns of a file; those that are not in memory are read, and stay if there is room."""
-        found = {name: values for name in names if (values := self._get((path, name))) is not None}
+        found = {name: values for name in names if (values := self._get((path, name), stamp)) is not None}
         missing = [name for name in names if name not in found]
         if missing:
             table = read(missing)
             for name in missing:
                 found[name] = table.column(name)
-                self._keep((path, name), found[name])
+                self._keep((path, name), stamp, found[name])
         return pa.table({name: found[name] for name in names})
 
     def forget_removed(self, folder: str, files: Iterable[str]) -> None:
@@ -63,26 +79,29 @@ class Kept:
         there, inside = set(files), folder.rstrip("/") + "/"
         with self._lock:
             for key in [k for k in self._columns if k[0].startswith(inside) and k[0] not in there]:
-                self.size -= self._columns.pop(key).values.nbytes
+                self._drop(key)
 
-    def _get(self, key: tuple[str, str]) -> pa.ChunkedArray | None:
+    def _get(self, key: tuple[str, str], stamp: Stamp) -> pa.ChunkedArray | None:
         with self._lock:
             self._asked += 1
             column = self._columns.get(key)
             if column is None:
                 return None
+            if column.stamp != stamp:
+                self._drop(key)
+                return None
             column.used = self._asked
             self._columns.move_to_end(key)
             return column.values
 
-    def _keep(self, key: tuple[str, str], values: pa.ChunkedArray) -> None:
+    def _keep(self, key: tuple[str, str], stamp: Stamp, values: pa.ChunkedArray) -> None:
         with self._lock:
             if key in self._columns:
                 return
             while self.size + values.nbytes > self.limit and self._is_oldest_idle():
                 self._drop_oldest()
             if self.size + values.nbytes <= self.limit:
-                self._columns[key] = _Column(values, self._asked)
+                self._columns[key] = _Column(stamp, values, self._asked)
                 self.size += values.nbytes
 
     def _is_oldest_idle(self) -> bool:
@@ -90,8 +109,10 @@ class Kept:
         return oldest is not None and self._asked - oldest.used > _PATIENCE * len(self._columns)
 
     def _drop_oldest(self) -> None:
-        _, column = self._columns.popitem(last=False)
-        self.size -= column.values.nbytes
+        self._drop(next(iter(self._columns)))
+
+    def _drop(self, key: tuple[str, str]) -> None:
+        self.size -= self._columns.pop(key).values.nbytes
 
 
 KEPT = Kept(512 * 1024 * 1024)

@@ -68,6 +68,14 @@ class TransactionLog:
         with self._remote.open_input_stream(self._file(version)) as stream:
             return bytes(stream.read())
 
+    def info(self, version: int) -> Mapping[str, Any]:
+        """What the writer of a commit says about it; raises FileNotFoundError when it was cleaned up."""
+        for line in self.content(version).splitlines():
+            # other lines are as many as files, and may be long
+            if b'"commitInfo"' in line and (found := json.loads(line).get("commitInfo")) is not None:
+                return dict(found)
+        return {}
+
     def commit(self, version: int) -> Commit:
         """A commit's actions; raises FileNotFoundError when it was cleaned up."""
         return self._commit(version, self.stamp(version))
@@ -123,5 +131,6 @@ class TransactionLog:
             with filesystem.open_input_stream(checkpoint) as stream:
                 rows = [json.loads(line) for line in bytes(stream.read()).splitlines()]
         else:
-            rows = pq.read_table(checkpoint, columns=["metaData"], filesystem=filesystem).to_pylist()
+            table = pq.read_table(checkpoint, columns=["metaData"], filesystem=filesystem)
+            rows = table.to_pylist(maps_as_pydicts="strict")
         return next((row["metaData"] for row in rows if row.get("metaData")), None)
