@@ -53,6 +53,7 @@ class Duck:
                 keys = [_q(k) for k in plan.keys]
                 return self._grouped([*keys, *(self._item(i) for i in plan.items)], plan.child, keys)
             case p.InnerJoin():
+                assert len(plan.inputs) > 1 or not plan.on, "Spark has no place for a condition without a join"
                 return f"SELECT * FROM {', '.join(self._of(c) for c in plan.inputs)} WHERE {_all(plan.on)}"
             case p.SemiJoin():
                 left, right = plan.inputs
