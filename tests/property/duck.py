@@ -53,6 +53,7 @@ class Duck:
                 keys = [_q(k) for k in plan.keys]
                 return self._grouped([*keys, *(self._item(i) for i in plan.items)], plan.child, keys)
             case p.InnerJoin():
+                assert len(plan.inputs) > 1 or not plan.on, "Spark has no place for a condition without a join"
                 return f"SELECT * FROM {', '.join(self._of(c) for c in plan.inputs)} WHERE {_all(plan.on)}"
             case p.SemiJoin():
                 left, right = plan.inputs
@@ -354,6 +355,7 @@ class _Run:
                 # of a source only the time is known as it was, the rest is what it is now without its change
                 assert leaf.stored or leaf.when is p.When.AFTER or leaf.of == NOW
                 table = f"{leaf.when} {leaf.of}" if leaf.stored or leaf.when is p.When.BEFORE else leaf.of
+                assert leaf.fields, "rows without columns are not counted when they are read"
                 self.kept.read |= set() if leaf.stored else {leaf.of}
                 return self._hinted(leaf, _q(table))
         raise TypeError(type(leaf).__name__)
@@ -371,7 +373,7 @@ class _Run:
             keys = f"(SELECT {_q(hint.key)} AS k FROM {self._hint_table(hint.ref)})"
             tests.append(f"EXISTS (SELECT 1 FROM {keys} WHERE k IS NOT DISTINCT FROM t.{_q(hint.field)})")
         columns = ", ".join(f"t.{_q(f)} AS {_q(n)}" for f, n in zip(leaf.fields, leaf.names, strict=True))
-        return f"(SELECT {columns or '1 AS one'} FROM {table} AS t WHERE {' AND '.join(tests) or 'true'})"
+        return f"(SELECT {columns} FROM {table} AS t WHERE {' AND '.join(tests) or 'true'})"
 
     def _hint_table(self, ref: str) -> str:
         if not ref.startswith("delta:"):

@@ -41,6 +41,7 @@ class TemporalPlans(Plans):
         child, time = self.plan(depth, joins), self.time()
         joined = p.InnerJoin((*child.columns, *time.columns), (child, time), ())
         tests = tuple(self.test(child.names, time.names[0]) for _ in range(self.rng.choice((1, 1, 2))))
+        tests += (p.text("1 = 1"),) if self.rng.random() < 0.2 else ()
         shown = (
             [p.Item(self.name("m"), p.text(f"{time.names[0]} % 3", time.names[0]))] if self.rng.random() < 0.25 else []
         )
@@ -117,6 +118,13 @@ def test_rows_that_come_while_time_passes_are_judged_at_the_new_moment() -> None
     due = kept(filtered(scan("c"), "c_x <= t", "c_x"), 1, c=[(1,), (2,)])
     change = due.refresh({"c": [((2,), -1), ((3,), 1), ((4,), 1)], **moved(due, 3)})[""]
     assert change == {(3,): 1}
+
+
+def test_a_test_that_reads_nothing_decides_beside_one_of_the_time() -> None:
+    for constant, expected in (("1 = 1", {(3,): 1}), ("1 = 2", {})):
+        query = filtered(scan("c"), "c_x <= t", "c_x")
+        due = kept(p.Filter(query.columns, query, (p.text(constant),)), 1, c=[(1,), (3,)])
+        assert due.refresh(moved(due, 3))[""] == expected
 
 
 def test_only_rows_that_enter_or_leave_are_joined_on() -> None:

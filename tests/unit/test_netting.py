@@ -23,7 +23,7 @@ from freshlake.storage.netting import (
     totals,
     updated,
 )
-from freshlake.storage.relation import WEIGHT
+from freshlake.storage.relation import WEIGHT, exactly
 from freshlake.storage.scan import KeyFilter
 
 OTHER_NAN = struct.unpack(">d", bytes.fromhex("7ff8000000000001"))[0]
@@ -136,3 +136,10 @@ def test_rows_are_updated_that_go_and_come_under_one_key() -> None:
     assert updated(table.slice(0, 0), ["x"]) == updated(table.slice(0, 0), []) == 0
     assert updated(table, None) is None
     assert updated(None, ["x"]) is None
+
+
+def test_rows_without_columns_are_refused_and_not_lost() -> None:
+    schema = StructType([])
+    assert exactly(pa.table({}), schema).num_rows == 0
+    with pytest.raises(ValueError, match="without columns"):
+        exactly(entries([1, 2], [1, 1]).select([]), schema)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -127,6 +128,25 @@ def test_a_filter_above_an_aggregate_with_state_leaves_its_state_whole() -> None
     assert isinstance(inner.operator, p.Aggregate)
     assert inner.above == ()
     assert root.operator is None
+
+
+UNREAD = {
+    "a single row": grouped(C, None, call("Count", "c_x")),
+    "groups": where(grouped(C, "c_x", replace(call("Count", "c_x"), distinct=True)), "v0 > 0", "v0"),
+    "all rows of a window": where(counted(C), "n > 1", "n"),
+    "first rows of an order that reads nothing": top(C, (p.Order(p.text("1 + 1")),), 2),
+}
+
+
+@pytest.mark.parametrize("unread", UNREAD.values(), ids=UNREAD)
+def test_stored_rows_of_which_nothing_is_read_still_count(unread: p.Plan) -> None:
+    """A relation that is read without columns has no rows for whoever counts them by their columns."""
+    joined = p.InnerJoin((*A.columns, *unread.columns), (A, unread), ())
+    table = kept(p.project(joined, [p.Item("a_g")]), a=[(1, 1)], c=[(5,), (6,)])
+    assert table.rows() == table.expected()
+    for change in ({"c": [((7,), 1), ((5,), -1)]}, {"a": [((2, 2), 1)]}, {"a": [((3, 3), 1)], "c": [((7,), -1)]}):
+        table.refresh(change)
+        assert table.rows() == table.expected()
 
 
 # Set operations ------------------------------------------------------------------------------------------------------

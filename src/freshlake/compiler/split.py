@@ -67,13 +67,13 @@ class _Cutter:
 
     def _cut(self, plan: p.Plan) -> p.Plan:
         above, below = _peel(plan)
-        if not any(isinstance(a, p.Filter) for a in above):
+        if not plan.columns or not any(isinstance(a, p.Filter) for a in above):
             above, below = (), plan
         if not isinstance(below, p.NONLINEAR):
             return plan.with_children(tuple(self.cut(c) for c in plan.children)) if plan.children else plan
         operator = self.below(below)
         self.nodes.append(_stored_node(f"n{len(self.nodes) + 1}", operator, above, plan.columns, plan))
-        return p.NodeRef(plan.columns, self.nodes[-1].id)
+        return _reference(self.nodes[-1], plan)
 
     def below(self, operator: p.Plan) -> p.Plan:
         """A non-linear operator over what is cut out of its inputs."""
@@ -81,6 +81,14 @@ class _Cutter:
             first = replace(operator, start=0)
             return operator.with_children((self.cut(first),))
         return operator.with_children(tuple(self.cut(c) for c in operator.children))
+
+
+def _reference(node: Node, plan: p.Plan) -> p.Plan:
+    """What is stored in the place of `plan`. If nothing is read of it, its rows still count, and rows that are read
+    without any column cannot be counted: then one is read and dropped."""
+    if plan.columns:
+        return p.NodeRef(plan.columns, node.id)
+    return p.project(p.NodeRef(node.output[:1], node.id), ())
 
 
 def split(plan: p.Plan, output: tuple[p.Column, ...], differential: bool) -> tuple[Node, ...]:

@@ -94,6 +94,8 @@ def weighted(schema: StructType) -> StructType:
 
 def exactly(table: pa.Table, schema: StructType) -> pa.Table:
     """The same columns, by position, under the names and in the Arrow types of a Spark schema."""
+    if table.num_rows and not table.num_columns:
+        raise ValueError("rows without columns would be lost: Arrow counts them by their columns")
     target = arrow_schema(schema)
     return table.rename_columns(target.names).cast(target)
 

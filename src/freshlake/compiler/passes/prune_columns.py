@@ -122,10 +122,12 @@ def _join(plan: p.Join, wanted: set[str]) -> p.Plan:
 
 
 def _aggregate(plan: p.Aggregate, needed: set[str]) -> p.Plan:
-    """Keys are never dropped: they decide the groups."""
+    """Keys are never dropped: they decide the groups. Without keys one call stays, so that the row has a column."""
     calls = tuple(c for c in plan.calls if c.name in needed)
+    calls = calls if calls or plan.keys else plan.calls[:1]
+    kept = {c.name for c in calls}
     reads = {r for k in plan.keys for r in k.reads} | {c for call in calls for c in call.columns}
-    columns = plan.columns[: len(plan.keys)] + tuple(c for c in plan.columns[len(plan.keys) :] if c.name in needed)
+    columns = plan.columns[: len(plan.keys)] + tuple(c for c in plan.columns[len(plan.keys) :] if c.name in kept)
     return replace(plan, calls=calls, columns=columns, child=_prune(plan.child, reads))
 
 

@@ -52,7 +52,7 @@ def entering_and_leaving(
 
 
 def _split(on: Sequence[p.Expr], names: set[str]) -> tuple[tuple[p.Expr, ...], tuple[p.Expr, ...]]:
-    inside = tuple(e for e in on if e.columns and set(e.columns) <= names)
+    inside = tuple(e for e in on if set(e.columns) <= names)
     return inside, tuple(e for e in on if e not in inside)
 
 
