@@ -1,4 +1,5 @@
-"""What is done for source databases now and then: removals, transitions, long buffers, DDL guards, late deliveries."""
+"""What is done now and then: folders of dropped tables, and for source databases removals, transitions, long buffers,
+DDL guards and late deliveries."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from threading import Thread
 from freshlake.service.captures import Captures
 from freshlake.service.compacting import Compacting
 from freshlake.service.deliveries import Deliveries
+from freshlake.service.sweeping import Sweeping
 from freshlake.service.transitions import Transitions
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -22,6 +24,7 @@ class Upkeep:
     transitions: Transitions
     compacting: Compacting
     deliveries: Deliveries
+    sweeping: Sweeping
     _last: datetime = _NEVER
     _thread: Thread | None = None
 
@@ -30,7 +33,8 @@ class Upkeep:
         if now < self._last + _INTERVAL or (self._thread is not None and self._thread.is_alive()):
             return
         self._last = now
-        if self.captures.engine.catalog.removals() or self.captures.engine.catalog.databases():
+        catalog = self.captures.engine.catalog
+        if catalog.removals() or catalog.databases() or self.sweeping.is_due():
             self._thread = Thread(target=self.run, args=(now,), name="freshlake-upkeep", daemon=True)
             self._thread.start()
 
@@ -41,6 +45,7 @@ class Upkeep:
 
     def run(self, now: datetime) -> None:
         """All of it, at once."""
+        self.sweeping.sweep()
         self.captures.retry_removals()
         self.transitions.consider(now)
         self.compacting.consider()
