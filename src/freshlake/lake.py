@@ -58,6 +58,7 @@ from freshlake.service.snapshots import Snapshot, Snapshots
 from freshlake.service.source_calls import SourceCalls
 from freshlake.service.sources import Sources
 from freshlake.service.sql import Sql
+from freshlake.service.sweeping import Sweeping
 from freshlake.service.tables import Tables
 from freshlake.service.transitions import Transitions
 from freshlake.service.upkeep import Upkeep
@@ -115,7 +116,7 @@ class Freshlake(LookingCalls, GroupCalls, SourceCalls, AlertCalls):
         compacting = Compacting(engine, self._captures)
         self._capture_report = CaptureReport(self._captures)
         slots = SlotWatch(self._capture_report, self._alerts)
-        self._upkeep = Upkeep(self._captures, transitions, compacting, self._deliveries, slots)
+        self._upkeep = Upkeep(self._captures, transitions, compacting, self._deliveries, slots, Sweeping(engine))
         landing = Landing(engine, self._captures, transitions)
         self._rounds = Rounds(engine, self._names, self._announcer, landing, self._deliveries.published)
         modes = CaptureModes(engine.catalog, transitions)

@@ -224,6 +224,9 @@ def test_a_drop(fl: Freshlake) -> None:
             fl.create_stream_table("going", COPY)
             recovered(fl, "going", COPY)
     assert not any(s.name == "going" for s in fl.status())
+    fl._upkeep.sweeping.sweep()
+    known = {table.storage_id for table in fl._engine.catalog.stream_tables()}
+    assert {entry.name for entry in fl._engine.layout.folder("going").parent.iterdir()} == known
 
 
 @pytest.mark.slow

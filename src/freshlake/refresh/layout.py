@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,13 +14,14 @@ from freshlake.storage.table import ChangeLogged
 STREAMS = "_freshlake/streams"
 _SHAPES = "_freshlake/captures"
 _STAGING = "_freshlake/staging"
+_DOOMED = "_freshlake/dropped"
 
 
 @dataclass(frozen=True)
 class Layout:
     """`tables/` holds plain tables, `_freshlake/streams/<storage id>/g<generation>/<node>/` stored nodes, and
     `_freshlake/captures/<database>/` the shapes of captured tables: Delta tables without rows, for their columns.
-    `_freshlake/staging` is for rows on their way into the lake or out of it."""
+    `_freshlake/staging` is for rows on their way into the lake or out of it, `_freshlake/dropped` names what goes."""
 
     lake: Path
     catalog: Catalog
@@ -34,6 +36,30 @@ class Layout:
 
     def folder(self, storage_id: str) -> Path:
         return self.lake / STREAMS / storage_id
+
+    def doom(self, storage_id: str) -> None:
+        """Say that a table is about to be dropped: its folder goes, also if this process ends before that."""
+        self._doomed.mkdir(parents=True, exist_ok=True)
+        (self._doomed / storage_id).touch()
+
+    def doomed(self) -> list[str]:
+        """Storage ids of tables that were about to be dropped, and have a folder or had one."""
+        return sorted(entry.name for entry in self._doomed.glob("*"))
+
+    def spare(self, storage_id: str) -> None:
+        """A table was not dropped after all, or has no folder any more."""
+        (self._doomed / storage_id).unlink(missing_ok=True)
+
+    def remove(self, storage_id: str) -> None:
+        """Remove the folder of a table that the catalog does not have any more."""
+        folder = self.folder(storage_id)
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            self.spare(storage_id)
+
+    @property
+    def _doomed(self) -> Path:
+        return self.lake / _DOOMED
 
     def generation(self, storage_id: str, generation: int) -> Path:
         return self.folder(storage_id) / f"g{generation}"

@@ -344,7 +344,7 @@ class Captures:
         with catalog.transaction():
             record = next((c for c in catalog.captured_tables() if c.stream_table_id == mirror.id), None)
             database = catalog.find_database(mirror.full_name.database or "")
-            catalog.delete(mirror.id)
+            self.mirrors.delete(mirror)
             removal = None
             if record is not None and record.captured["columns"] and database is not None:
                 # with the last table everything goes: a slot that nobody reads would keep the server's log for ever

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from freshlake.catalog.names import TableName
 from freshlake.catalog.records import Dependency, StreamTable
 from freshlake.errors import StreamTableInUse
+from freshlake.refresh.edges import graph
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.leasing import leased
 from freshlake.service.announce import Announcer
@@ -28,30 +28,50 @@ class Dropping:
     deliveries: Deliveries
 
     def drop(self, target: TableName, if_exists: bool = False, cascade: bool = False) -> None:
-        """Drop a stream table; with `cascade` its readers and deliveries too."""
+        """Drop a stream table; with `cascade` its readers and deliveries too.
+
+        Nobody refreshes any of them meanwhile, so either all of them go, or, if somebody does for too long, none.
+        """
         table = self.engine.catalog.find(target) if if_exists else self.engine.catalog.get(target)
         if table is None:
             return
-        readers = self.engine.catalog.dependents(table.source_key)
-        if readers and not cascade:
+        while True:
+            tables = self._with_readers(table)
+            self._check(table, tables, cascade)
+            ids = {one.id for one in tables}
+            with leased(self.engine, ids, wait_seconds=self.engine.settings.immediate_wait_seconds):
+                if {one.id for one in self._with_readers(table)} <= ids:
+                    self._drop(tables)
+                    return
+
+    def _with_readers(self, table: StreamTable) -> list[StreamTable]:
+        """A table after all that read it, directly or through others, each after its own readers."""
+        known, name = graph(self.engine.catalog), str(table.full_name)
+        names = reversed(known.order({name, *known.downstream(name)}))
+        return [found for found in map(self.engine.catalog.find, names) if found is not None]
+
+    def _check(self, table: StreamTable, tables: Sequence[StreamTable], cascade: bool) -> None:
+        if cascade:
+            return
+        if len(tables) > 1:
+            readers = self.engine.catalog.dependents(table.source_key)
             raise StreamTableInUse(
                 f"stream table {table.full_name.short} is read by {', '.join(r.full_name.short for r in readers)}",
                 hint="drop those first, or drop with cascade",
             )
-        delivered = self.engine.catalog.deliveries(table.id)
-        if delivered and not cascade:
+        if delivered := self.engine.catalog.deliveries(table.id):
             raise StreamTableInUse(
                 f"stream table {table.full_name.short} is delivered to {', '.join(d.full_target for d in delivered)}",
                 hint="end those deliveries first, or drop with cascade",
             )
-        for known in delivered:
+
+    def _drop(self, tables: Sequence[StreamTable]) -> None:
+        for known in (known for table in tables for known in self.engine.catalog.deliveries(table.id)):
             self.deliveries.forget(known)
-        for reader in readers:
-            self.drop(reader.full_name, if_exists=True, cascade=True)
-        if self.engine.catalog.find(target) is None:
-            return  # a mirror, which went with the last of its readers
-        with leased(self.engine, [table.id]):
-            self.remove(table)
+        for table in tables:
+            # a mirror goes with the last of its readers
+            if self.engine.catalog.find(table.full_name) is not None:
+                self.remove(table)
 
     def remove(self, table: StreamTable) -> None:
         """Remove a table and all that was made for it; mirrors that it alone has read go, too."""
@@ -66,12 +86,13 @@ class Dropping:
             self.modes.follow(edges)
 
     def _forget(self, table: StreamTable) -> None:
+        self.engine.layout.doom(table.storage_id)
         self.engine.catalog.delete(table.id)
         self.announcer.dropped(table)
         self.names.hide(table)
         self.engine.forget(table)
         self.engine.ddl += 1
-        shutil.rmtree(self.engine.layout.folder(table.storage_id), ignore_errors=True)
+        self.engine.layout.remove(table.storage_id)
 
 
 def upstreams(edges: Sequence[Dependency]) -> list[str]:

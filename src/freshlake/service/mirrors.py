@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 from dataclasses import dataclass
 from uuid import uuid4
 
@@ -62,12 +61,17 @@ class Mirrors:
         self.engine.forget(mirror)
         return self.engine.catalog.update(mirror.id, original_query=text, defining_query=text)
 
+    def delete(self, mirror: StreamTable) -> None:
+        """Take a mirror out of the catalog."""
+        self.engine.layout.doom(mirror.storage_id)
+        self.engine.catalog.delete(mirror.id)
+
     def remove(self, mirror: StreamTable) -> None:
         """What is left of a mirror that the catalog does not have any more."""
         self.names.hide(mirror)
         self.engine.forget(mirror)
         self.engine.ddl += 1
-        shutil.rmtree(self.engine.layout.folder(mirror.storage_id), ignore_errors=True)
+        self.engine.layout.remove(mirror.storage_id)
 
     def _definition(self, name: TableName, schema: StructType) -> Definition:
         """Everything of the shape, under the names that the columns have in the database."""

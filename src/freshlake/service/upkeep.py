@@ -1,4 +1,5 @@
-"""What is done for source databases now and then: removals, transitions, buffers, DDL guards, deliveries, slots."""
+"""What is done now and then: folders of dropped tables, and for source databases removals, transitions, long buffers,
+DDL guards, late deliveries and slots."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from freshlake.service.captures import Captures
 from freshlake.service.compacting import Compacting
 from freshlake.service.deliveries import Deliveries
 from freshlake.service.slot_watch import SlotWatch
+from freshlake.service.sweeping import Sweeping
 from freshlake.service.transitions import Transitions
 
 _log = logging.getLogger("freshlake")
@@ -29,6 +31,7 @@ class Upkeep:
     compacting: Compacting
     deliveries: Deliveries
     slots: SlotWatch
+    sweeping: Sweeping
     _last: datetime = _NEVER
     _thread: Thread | None = None
 
@@ -37,7 +40,8 @@ class Upkeep:
         if now < self._last + _INTERVAL or (self._thread is not None and self._thread.is_alive()):
             return
         self._last = now
-        if self.captures.engine.catalog.removals() or self.captures.engine.catalog.databases():
+        catalog = self.captures.engine.catalog
+        if catalog.removals() or catalog.databases() or self.sweeping.is_due():
             self._thread = Thread(target=self.run, args=(now,), name="freshlake-upkeep", daemon=True)
             self._thread.start()
 
@@ -49,6 +53,7 @@ class Upkeep:
     def run(self, now: datetime) -> None:
         """All of it, at once; what goes wrong with one task is not the others'."""
         tasks: tuple[Callable[[], None], ...] = (
+            self.sweeping.sweep,
             self.captures.removals.retry,
             partial(self.transitions.consider, now),
             self.compacting.consider,
@@ -60,7 +65,7 @@ class Upkeep:
             try:
                 task()
             except Exception:
-                _log.exception("a part of the upkeep of source databases failed, and is tried again in a minute")
+                _log.exception("a part of the upkeep failed, and is tried again in a minute")
 
     def _guard(self) -> None:
         for database in self.captures.engine.catalog.databases():
