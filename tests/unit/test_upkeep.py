@@ -1,4 +1,4 @@
-"""Upkeep of source databases: no task stops another."""
+"""Upkeep: no task stops another."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from freshlake.service.upkeep import Upkeep
 
-TASKS = ("retry", "consider", "compact", "guard", "bring_late", "slots")
+TASKS = ("sweep", "retry", "consider", "compact", "guard", "bring_late", "slots")
 
 
 @pytest.mark.parametrize("broken", TASKS)
@@ -36,6 +36,7 @@ def test_a_task_that_fails_leaves_the_others_alone(broken: str, caplog: pytest.L
         SimpleNamespace(consider=task("compact")),
         SimpleNamespace(bring_late=task("bring_late")),
         SimpleNamespace(consider=task("slots")),
+        SimpleNamespace(sweep=task("sweep")),
     )
     with caplog.at_level(logging.ERROR, "freshlake"):
         Upkeep(*(cast(Any, part) for part in parts)).run(datetime(2026, 5, 1, tzinfo=UTC))

@@ -23,7 +23,7 @@ def session(**given: str) -> Any:
 def test_programs_run_under_settings_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "own_catalog", lambda made: made)
     monkeypatch.setattr(worker, "Bridge", lambda made: None)
-    monkeypatch.setattr(worker, "_registries", lambda made: ())
+    monkeypatch.setattr(worker, "SessionNames", SimpleNamespace(of=lambda bridge: None))
     own = {
         "spark.sql.ansi.enabled": "false",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MILLIS",
