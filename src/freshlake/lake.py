@@ -253,7 +253,7 @@ class Freshlake(LookingCalls, GroupCalls, SourceCalls, AlertCalls):
         requested = RefreshMode.parse(mode) if mode else None
         requested = None if requested is RefreshMode.AUTO else requested
         with quietly():
-            return self._rounds.refresh(self._stream_table(name), requested)
+            return self._rounds.refresh(self._stream_table(name), requested, waits=True)
 
     def refresh_all(self) -> list[RefreshResult]:
         """Refresh everything in dependency order, all at one point in time."""
@@ -263,7 +263,8 @@ class Freshlake(LookingCalls, GroupCalls, SourceCalls, AlertCalls):
     def fold(self, name: str) -> FoldResult:
         """Bring a stream table's log into its base now."""
         with quietly():
-            return fold(self._engine, self._stream_table(name), "requested")
+            wait = self._engine.settings.immediate_wait_seconds
+            return fold(self._engine, self._stream_table(name), "requested", wait_seconds=wait)
 
     def vacuum(self, name: str) -> int:
         """Delete files of a stream table that no version in use needs; returns how many."""

@@ -21,6 +21,7 @@ from freshlake.errors import (
     FuseBlown,
     InvalidQuery,
     RecursionLimit,
+    RefreshInProgress,
     SourceDropped,
     SourceHistoryLost,
     SourceSchemaChanged,
@@ -87,19 +88,25 @@ class Engine(Heads):
         if self._is_current(table, heads, requested) and held_back(self.catalog, table, edges) is None:
             seen = terms.not_before(table.data_timestamp)
             frontier = self._unmoved(table, heads, seen)
-            held = terms.leases.get(table.id)
-            moved = self.catalog.record_no_data(
-                table,
-                frontier=frontier,
-                data_timestamp=seen,
-                publish=terms.publish,
-                epoch=held.epoch if held else None,
-            )
-            if moved is not None:
+            if self._is_recorded(table, frontier, seen, terms):
                 took = (time.perf_counter() - started) * 1000
                 name, action = str(table.full_name), Action.NO_DATA
                 return RefreshResult(name, action, None, 0, 0, took, frontier, table.version, rows_updated=0)
         return _Refresh(self, table.id, heads, requested, started, terms).run()
+
+    def _is_recorded(self, table: StreamTable, frontier: dict[str, Any], seen: datetime, terms: Terms) -> bool:
+        """Record that nothing changed; False: take the lease and look again."""
+        held = terms.leases.get(table.id)
+        epoch, publish = (held.epoch if held else None), terms.publish
+        try:
+            done = self.catalog.record_no_data(
+                table, frontier=frontier, data_timestamp=seen, publish=publish, epoch=epoch
+            )
+        except RefreshInProgress:
+            if not terms.wait_seconds:
+                raise
+            return False
+        return done is not None
 
     def require_columns(self, table: StreamTable, compiled: CompiledQuery) -> None:
         """Raises ColumnsAwaited if the query reads what a mirror has no values of yet."""
@@ -168,7 +175,7 @@ class _Refresh:
     def run(self) -> RefreshResult:
         if (held := self.terms.leases.get(self.table_id)) is not None:
             return self._under(held)
-        with leased(self.engine, [self.table_id]) as leases:
+        with leased(self.engine, [self.table_id], wait_seconds=self.terms.wait_seconds) as leases:
             return self._under(leases[self.table_id])
 
     def _under(self, lease: Lease) -> RefreshResult:

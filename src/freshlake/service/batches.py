@@ -21,7 +21,8 @@ from freshlake.schedule.state import Unit
 from freshlake.service.idle import Idleness
 from freshlake.service.known import Dag
 from freshlake.service.moment import Round
-from freshlake.service.rounds import ELSEWHERE, Outcome, Rounds
+from freshlake.service.outcome import Outcome
+from freshlake.service.rounds import ELSEWHERE, Rounds
 from freshlake.service.workers import Workers
 
 _log = logging.getLogger("freshlake.scheduler")
