@@ -102,7 +102,8 @@ class Freshlake(LookingCalls, GroupCalls, SourceCalls, AlertCalls):
         self._engine = engine
         self._given = settings
         self._names = Names(engine.spark, engine.catalog, engine.layout, embedded)
-        engine.resolve, engine.in_spark = self._names.ensure, self._names.in_spark
+        engine.resolve = lambda text: self._names.ensure(text, committed=True)
+        engine.in_spark = self._names.in_spark
         self._alerts = Alerts(engine.catalog, engine.clock)
         self._alerts.configure(addresses(engine.settings.alert_webhooks), engine.settings.alert_retention_days)
         self._announcer = Announcer(engine, self._alerts)

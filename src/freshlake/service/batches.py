@@ -119,7 +119,7 @@ class Batches:
             return _STOPPED
         if all(_is_done(table, batch.moment) for table in tables):
             return None
-        outcome = self.rounds.run(tables, batch.moment, retries=True)
+        outcome = self.rounds.run(tables, batch.moment, retries=True, publishes=unit.publishes, beside=unit.beside)
         self._remember(outcome.results)
         self._tell(unit, outcome)
         for result in outcome.results:
