@@ -83,7 +83,7 @@ class Settings(BaseSettings):
         False
     )
     immediate_wait_seconds: Annotated[
-        int, Field(ge=0, le=3_600, description="How long a write waits for stream tables that others work on.")
+        int, Field(ge=0, le=3_600, description="How long a write or a call by hand waits for what others work on.")
     ] = 30
     min_schedule_seconds: Annotated[
         int, Field(ge=1, le=86_400, description="Shortest schedule that create and alter accept.")

@@ -106,7 +106,8 @@ class Freshlake(LookingCalls, GroupCalls, SourceCalls, AlertCalls):
         self._engine = engine
         self._given = settings
         self._names = Names(engine.spark, engine.catalog, engine.layout, embedded)
-        engine.resolve, engine.in_spark = self._names.ensure, self._names.in_spark
+        engine.resolve = lambda text: self._names.ensure(text, committed=True)
+        engine.in_spark = self._names.in_spark
         self._alerts = Alerts(engine.catalog, engine.clock)
         self._alerts.configure(addresses(engine.settings.alert_webhooks), engine.settings.alert_retention_days)
         self._announcer = Announcer(engine, self._alerts)
@@ -263,7 +264,7 @@ class Freshlake(LookingCalls, GroupCalls, SourceCalls, AlertCalls):
         if requested is RefreshMode.IMMEDIATE:
             raise InvalidArgument("one refresh cannot be IMMEDIATE", hint="use DIFFERENTIAL or FULL, or no mode")
         with quietly():
-            return self._rounds.refresh(self._stream_table(name), requested)
+            return self._rounds.refresh(self._stream_table(name), requested, waits=True)
 
     def refresh_all(self) -> list[RefreshResult]:
         """Refresh everything in dependency order, all at one point in time."""
@@ -273,7 +274,8 @@ class Freshlake(LookingCalls, GroupCalls, SourceCalls, AlertCalls):
     def fold(self, name: str) -> FoldResult:
         """Bring a stream table's log into its base now."""
         with quietly():
-            return fold(self._engine, self._stream_table(name), "requested")
+            wait = self._engine.settings.immediate_wait_seconds
+            return fold(self._engine, self._stream_table(name), "requested", wait_seconds=wait)
 
     def vacuum(self, name: str) -> int:
         """Delete files of a stream table that no version in use needs; returns how many."""

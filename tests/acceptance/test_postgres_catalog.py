@@ -50,6 +50,7 @@ def test_two_processes_share_a_lake_and_one_survives_the_other(
     tmp_path: Path, postgres_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FRESHLAKE_CATALOG", postgres_server.url("catalogs"))
+    monkeypatch.setenv("FRESHLAKE_IMMEDIATE_WAIT_SECONDS", "0")
     first, second = Process(tmp_path), Process(tmp_path)
     try:
         assert [first.hear(), second.hear()] == ["ready", "ready"]

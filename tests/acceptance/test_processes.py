@@ -21,7 +21,9 @@ TOTALS = "SELECT region, count(*) AS n, sum(amount) AS total FROM orders GROUP B
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("lake")
+    folder = tmp_path_factory.mktemp("lake")
+    (folder / "freshlake.toml").write_text("immediate_wait_seconds = 0\n")  # who is late hears so at once
+    return folder
 
 
 @pytest.fixture(scope="module")

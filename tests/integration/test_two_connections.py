@@ -6,12 +6,14 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 import freshlake
 from freshlake import errors as e
+from freshlake.catalog import Lease
 from freshlake.lake import Freshlake
 from tests.integration.lakes import ANY_SHARE, orders, refused, rows
 
@@ -31,7 +33,7 @@ def two(spark: SparkSession, lake_dir: Path) -> tuple[Freshlake, Freshlake]:
     orders(first)
     first.create_stream_table("copy", "SELECT id, amount FROM orders")
     first.sql("INSERT INTO orders VALUES (9, 'north', 1)")
-    return first, freshlake.connect(lake_dir, settings=ANY_SHARE)
+    return first, freshlake.connect(lake_dir, settings={**ANY_SHARE, "immediate_wait_seconds": 0})
 
 
 def test_a_table_is_refreshed_by_one_at_a_time(two: tuple[Freshlake, Freshlake]) -> None:
@@ -52,6 +54,35 @@ def test_a_table_is_refreshed_by_one_at_a_time(two: tuple[Freshlake, Freshlake])
     assert str(second.refresh("copy").action) == "DIFFERENTIAL"
     assert str(first.refresh("copy").action) == "NO_DATA"
     assert first.verify("copy").equal
+
+
+def test_what_a_person_asks_for_waits_for_a_refresh_that_runs(
+    two: tuple[Freshlake, Freshlake], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = two
+    table, acquire = first._engine.catalog.get("default.copy"), second._engine.catalog.acquire_lease
+    running: list[Lease] = []
+
+    def ends_meanwhile(*arguments: Any) -> Lease:
+        try:
+            return acquire(*arguments)
+        except e.RefreshInProgress:
+            first._engine.catalog.release_lease(running.pop())
+            raise
+
+    monkeypatch.setattr(second._engine.catalog, "acquire_lease", ends_meanwhile)
+    monkeypatch.setattr(second._engine, "settings", first._engine.settings)
+    for call in (
+        lambda: second.refresh("copy"),  # of what has changed
+        lambda: second.refresh("copy"),  # of what has not
+        lambda: second.create_stream_table("over", "SELECT id FROM copy"),
+        lambda: second.fold("copy"),
+        lambda: second.alter_stream_table("copy", query="SELECT id, amount + 1 AS amount FROM orders"),
+        lambda: second.drop_stream_table("copy", cascade=True),
+    ):
+        running.append(first._engine.catalog.acquire_lease(table.id, 60))
+        call()
+        assert running == []
 
 
 def test_a_worker_that_lost_its_lease_writes_nothing(two: tuple[Freshlake, Freshlake]) -> None:

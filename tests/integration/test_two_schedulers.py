@@ -42,7 +42,7 @@ def two(
     fl.create_stream_table("buyers", "SELECT name, count(*) AS n FROM named GROUP BY name", schedule="1h")
     fl.create_stream_table("ids", "SELECT count(id) AS n FROM orders", schedule="1h")
     fl.create_refresh_group("people", GROUP)
-    other = freshlake.connect(folder, settings=SETTINGS, clock=clock)
+    other = freshlake.connect(folder, settings={**SETTINGS, "immediate_wait_seconds": 0}, clock=clock)
     yield fl, other
     fl.close()
     other.close()

@@ -25,6 +25,7 @@ def watched(random: Random, name: str) -> Watched:
         name,
         parse_schedule(random.choice(["60s", "60s", "10m", "@hourly", None])),
         is_active=random.random() > 0.08,
+        is_failed=random.random() < 0.5,
         is_immediate=random.random() < 0.12,
         tier=random.choice([*([Tier.HOT] * 8), *Tier]),
         data_timestamp=random.choice([ago(0), ago(10), ago(70), ago(700), None]),
@@ -161,6 +162,24 @@ def test_a_group_is_in_one_unit_and_what_is_missing_cannot_run() -> None:
             missing = [name for name in group.tables if name not in selected]
             if len(missing) < len(group.tables):
                 assert not any(state.tables[name].is_leased for name in missing)
+
+
+def test_readers_see_a_part_of_a_group_only_if_no_failure_keeps_the_rest_of_it_back() -> None:
+    for graph, state, found in cases():
+        for unit in found.units:
+            groups = [group for group in grouped(graph, state).all if not {*group.tables}.isdisjoint(unit.tables)]
+            missing = {name for group in groups for name in group.tables} - {*unit.tables}
+            assert set(unit.beside) == missing
+            failed = {name for name in missing if _failed(state.tables[name])}
+            assert not (failed and unit.publishes)
+            assert unit.publishes or missing
+
+
+def _failed(table: Watched) -> bool:
+    if table.tier is Tier.FROZEN:
+        return False
+    waits = table.is_blown or (table.retry_at is not None and table.retry_at > NOW)
+    return waits if table.is_active else table.is_failed
 
 
 def test_an_immediate_table_is_in_the_unit_of_what_it_reads() -> None:

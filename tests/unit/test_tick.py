@@ -7,6 +7,7 @@ from datetime import datetime
 
 import pytest
 
+from freshlake.schedule import Graph
 from freshlake.schedule.state import Consistency, Late, Policy, Skipped, State, Tick, Tier, Unit, Watched
 from freshlake.schedule.tick import tick
 from tests.unit.schedule_cases import NOW, ago, graph, later, state, table
@@ -341,6 +342,86 @@ def test_a_declared_group_is_patient_when_one_of_its_tables_says_so() -> None:
 
 def test_a_declared_group_goes_on_without_a_resting_member() -> None:
     assert units(run("a:o b:p c:q", due("a"), resting("b"), due("c"), groups="abc")) == "ac"
+
+
+@pytest.mark.parametrize(
+    ("held", "publishes"),
+    [
+        pytest.param(due("b", retry_at=later(9)), False, id="waits for its retry"),
+        pytest.param(due("b", is_blown=True), False, id="its fuse has blown"),
+        pytest.param(resting("b", is_failed=True), False, id="in ERROR"),
+        pytest.param(resting("b", is_failed=True, is_quarantined=True), False, id="in quarantine"),
+        pytest.param(resting("b"), True, id="suspended by a person"),
+        pytest.param(resting("b", is_blown=True), True, id="suspended by a person, its fuse blown"),
+        pytest.param(table("b", age=None, is_active=False, retry_at=later(9)), True, id="never loaded"),
+        pytest.param(due("b", tier=Tier.FROZEN), True, id="frozen"),
+        pytest.param(due("b", tier=Tier.FROZEN, retry_at=later(9)), True, id="frozen, and failed for a reader"),
+    ],
+)
+def test_a_group_is_published_without_what_a_person_stopped_and_not_without_what_failed(
+    held: Watched, publishes: bool
+) -> None:
+    found = run("a:o b:p c:q", due("a"), held, due("c"), groups="ab")
+    assert [(unit.tables, unit.publishes, unit.beside) for unit in found.units] == [
+        (("a",), publishes, ("b",)),
+        (("c",), True, ()),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reads", "tables", "expected"),
+    [
+        pytest.param(DIAMOND, [due("a"), due("b"), resting("d", is_failed=True)], {"ab": False}, id="a failed end"),
+        pytest.param(DIAMOND, [due("a"), due("b"), resting("d")], {"ab": True}, id="a suspended end"),
+        pytest.param(DIAMOND, [resting("a", is_failed=True), due("b"), due("d")], {"b": False}, id="a failed side"),
+        pytest.param(
+            DIAMOND, [resting("a"), due("b"), due("d")], {"b": True}, id="a suspended side leaves its end out"
+        ),
+        pytest.param(
+            "x:o,p a:x,p b:o d:a,b",
+            [resting("x", is_failed=True), due("a"), due("b"), due("d")],
+            {"b": False},
+            id="a side that waits for what failed above it",
+        ),
+        pytest.param(
+            "x:o,p a:x,p b:o d:a,b",
+            [resting("x"), due("a"), due("b"), due("d")],
+            {"b": True},
+            id="a side that waits for what a person suspended above it",
+        ),
+        pytest.param(
+            DIAMOND,
+            [due("a", retry_at=later(9)), due("b"), due("d", consistency=LOOSE)],
+            {"b": True, "d": True},
+            id="no group, nothing held back",
+        ),
+    ],
+)
+def test_a_diamond_is_published_at_once_or_not_at_all(
+    reads: str, tables: list[Watched], expected: dict[str, bool]
+) -> None:
+    assert {"".join(unit.tables): unit.publishes for unit in run(reads, *tables).units} == expected
+
+
+def test_a_mirror_that_is_lost_keeps_no_other_back_and_one_that_waits_for_its_retry_does() -> None:
+    reads = Graph.of({"a": ["pg"], "b": ["pg"]}, databases=["pg"])
+    for lost, publishes in ((resting("b", is_failed=True), True), (due("b", retry_at=later(9)), False)):
+        found = tick(reads, state(due("a"), lost, groups=(frozenset("ab"),)), NOW)
+        assert [unit.publishes for unit in found.units] == [publishes]
+
+
+@pytest.mark.parametrize(
+    ("held", "expected"),
+    [
+        pytest.param(table("b", "1h", retry_at=later(9)), "", id="not sooner than its schedule: b has to come first"),
+        pytest.param(table("b", "1h", is_active=False, is_failed=True), "", id="nor while b is in ERROR"),
+        pytest.param(table("b", "1h", retry_at=ago(0), is_unpublished=True), "ab", id="b can be tried again"),
+        pytest.param(table("b", "1h", is_active=False), "a", id="b is left out"),
+    ],
+)
+def test_what_has_to_wait_for_its_group_is_not_due_for_being_unpublished(held: Watched, expected: str) -> None:
+    committed = table("a", "1h", age=60, is_unpublished=True)
+    assert units(run("a:o b:p", committed, held, groups="ab")) == expected
 
 
 def test_a_table_outside_that_reads_a_member_brings_the_group_even_a_patient_one() -> None:

@@ -19,6 +19,7 @@ from freshlake.errors import (
     FuseBlown,
     InvalidQuery,
     RecursionLimit,
+    RefreshInProgress,
     SourceDropped,
     SourceHistoryLost,
     SourceSchemaChanged,
@@ -88,17 +89,19 @@ class Engine(Heads):
         return _Refresh(self, table.id, heads, requested, started, terms).run()
 
     def _no_data(self, table: StreamTable, heads: Pins, terms: Terms, started: float) -> RefreshResult | None:
-        """Record that a table stands at its heads already; None if it moved meanwhile."""
+        """Record that a table stands at its heads already; None: take the lease and look again."""
         seen = terms.not_before(table.data_timestamp)
         frontier = self._unmoved(table, heads, seen)
         held = terms.leases.get(table.id)
-        moved = self.catalog.record_no_data(
-            table,
-            frontier=frontier,
-            data_timestamp=seen,
-            publish=terms.publish,
-            epoch=held.epoch if held else None,
-        )
+        epoch, publish = (held.epoch if held else None), terms.publish
+        try:
+            moved = self.catalog.record_no_data(
+                table, frontier=frontier, data_timestamp=seen, publish=publish, epoch=epoch
+            )
+        except RefreshInProgress:
+            if not terms.wait_seconds:
+                raise
+            return None
         if moved is None:
             return None
         took = (time.perf_counter() - started) * 1000
@@ -168,7 +171,7 @@ class _Refresh:
     def run(self) -> RefreshResult:
         if (held := self.terms.leases.get(self.table_id)) is not None:
             return self._under(held)
-        with leased(self.engine, [self.table_id], terms=self.terms) as leases:
+        with leased(self.engine, [self.table_id], wait_seconds=self.terms.wait_seconds, terms=self.terms) as leases:
             return self._under(leases[self.table_id])
 
     def _under(self, lease: Lease) -> RefreshResult:

@@ -47,10 +47,10 @@ def _fresh(engine: Engine, table: StreamTable) -> bool:
     return behind % 5 != 0 and behind < engine.settings.fold_after_refreshes
 
 
-def fold(engine: Engine, table: StreamTable, reason: str | None = None) -> FoldResult:
+def fold(engine: Engine, table: StreamTable, reason: str | None = None, *, wait_seconds: float = 0.0) -> FoldResult:
     """Bring the published versions of every node's log into its base, one commit per node."""
     started = time.perf_counter()
-    with leased(engine, [table.id]) as leases, translated():
+    with leased(engine, [table.id], wait_seconds=wait_seconds) as leases, translated():
         lease = leases[table.id]
         table = adopt(engine, engine.catalog.get_by_id(table.id), lease)
         if not table.is_populated:

@@ -17,7 +17,8 @@ class Terms:
     Without `publish` readers do not see the result until its group is published. With `retries` a failure that may
     pass is tried again later, and counted only when that did not help. `leases` are held by the caller. Without
     `counts` a failure says nothing against the table: what it could not follow is undone. With `repairs` a table in
-    quarantine is refreshed too, to put it right. `unreachable` are the sources whose heads the round could not take.
+    quarantine is refreshed too, to put it right. For a table that others refresh it waits so many seconds.
+    `unreachable` are the sources whose heads the round could not take.
     """
 
     at: datetime | None = None
@@ -26,6 +27,7 @@ class Terms:
     counts: bool = True
     leases: Mapping[int, Lease] = field(default_factory=dict)
     repairs: bool = False
+    wait_seconds: float = 0.0
     unreachable: Mapping[str, FreshlakeError] = field(default_factory=dict)
 
     def check_reached(self, source_keys: Iterable[str]) -> None:

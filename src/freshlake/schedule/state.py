@@ -41,6 +41,8 @@ class Watched:
     schedule: Schedule
     """As declared; a calculated one follows its readers."""
     is_active: bool = True
+    is_failed: bool = False
+    """Not active because of failures or wrong rows, and not because a person wants it so."""
     is_immediate: bool = False
     """Refreshed by the writes of its sources; on schedule only to catch up with foreign writers."""
     tier: Tier = Tier.HOT
@@ -98,6 +100,10 @@ class Unit:
     """Lower runs first when workers are short."""
     after: tuple[int, ...] = ()
     """Positions of units of the same tick that must have ended."""
+    publishes: bool = True
+    """False: readers see it later, with a table of its group that a failure holds back now."""
+    beside: tuple[str, ...] = ()
+    """The other tables of its groups, which are left out."""
 
 
 @dataclass(frozen=True)

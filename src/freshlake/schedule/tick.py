@@ -7,6 +7,7 @@ of a group come together. IMMEDIATE tables follow what they read. What is hinder
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from graphlib import TopologicalSorter
 from heapq import heappop, heappush
@@ -16,6 +17,7 @@ from freshlake.schedule.effective import Effective, effective_schedules
 from freshlake.schedule.graph import Graph
 from freshlake.schedule.hindrance import RUNNING, hindrances
 from freshlake.schedule.late import falling_behind, stale
+from freshlake.schedule.publication import withheld
 from freshlake.schedule.selection import Part, brought, parts, waits
 from freshlake.schedule.state import Consistency, Policy, Skipped, State, Tick, Tier, Unit, Watched
 from freshlake.schedule.units import Group, Groups, groups_of
@@ -27,27 +29,39 @@ def tick(graph: Graph, state: State, now: datetime) -> Tick:
     """What to do now. Costs a few microseconds per table when nothing is due."""
     if not state.limits.enabled:
         return Tick()
-    tables = state.tables
-    schedules = effective_schedules(graph, tables, state.limits)
+    schedules = effective_schedules(graph, state.tables, state.limits)
     groups = groups_of(
         graph,
-        loose=[name for name, table in tables.items() if table.consistency is Consistency.NONE],
+        loose=[name for name, table in state.tables.items() if table.consistency is Consistency.NONE],
         declared=state.groups,
     )
+    state = _without_what_has_to_wait(graph, groups, state, now)
+    tables = state.tables
     moments = {name: m for name in schedules if (m := _moment(graph, state, schedules[name], name, now)) is not None}
     patient = tuple(group for group in groups.all if _is_patient(group, tables))
     waiting = tuple(group for group in patient if _waits(group, tables, moments, now))
     due = _due(moments, waiting, now)
     awaited = _awaited(tables, moments, waiting, now)
-    skipped, selected = _decide(graph, groups, tables, due, now)
+    hindered = hindrances(graph, groups, tables, now) if due else {}
+    selected = brought(graph, groups, _immediate(tables), due, without=hindered)
+    skipped = tuple(hindered[name] for name in sorted(due) if name in hindered)
     return Tick(
-        units=_units(graph, groups, tables, selected),
+        units=_units(graph, groups, tables, selected, withheld(graph, groups, tables, hindered, now)),
         skipped=tuple(s for s in skipped if not _is_under_way(s, tables, schedules[s.table], now)),
         stale=stale(tables, schedules, patient, now),
         falling_behind=falling_behind(tables, schedules, now),
         next_due=_next(tables, awaited, now),
         moments=awaited,
     )
+
+
+def _without_what_has_to_wait(graph: Graph, groups: Groups, state: State, now: datetime) -> State:
+    """What is committed and cannot be published yet is no reason to refresh it sooner than its schedule says."""
+    if not any(table.is_unpublished for table in state.tables.values()):
+        return state
+    held = withheld(graph, groups, state.tables, hindrances(graph, groups, state.tables, now), now)
+    waiting = {name: replace(state.tables[name], is_unpublished=False) for name in held & state.tables.keys()}
+    return replace(state, tables={**state.tables, **waiting})
 
 
 def _moment(graph: Graph, state: State, schedule: Effective, name: str, now: datetime) -> datetime | None:
@@ -98,25 +112,28 @@ def _due(moments: Mapping[str, datetime], waiting: Iterable[Group], now: datetim
     return [name for name, moment in moments.items() if moment <= now and name not in held]
 
 
-def _decide(
-    graph: Graph, groups: Groups, tables: Mapping[str, Watched], due: Collection[str], now: datetime
-) -> tuple[tuple[Skipped, ...], set[str]]:
-    """The due tables that are left out, and everything that is refreshed."""
-    if not due:
-        return (), set()
-    hindered = hindrances(graph, groups, tables, now)
-    selected = brought(graph, groups, _immediate(tables), due, without=hindered)
-    return tuple(hindered[name] for name in sorted(due) if name in hindered), selected
-
-
 def _immediate(tables: Mapping[str, Watched]) -> frozenset[str]:
     return frozenset(name for name, table in tables.items() if table.is_immediate)
 
 
-def _units(graph: Graph, groups: Groups, tables: Mapping[str, Watched], selected: Collection[str]) -> tuple[Unit, ...]:
+def _units(
+    graph: Graph,
+    groups: Groups,
+    tables: Mapping[str, Watched],
+    selected: Collection[str],
+    held: frozenset[str],
+) -> tuple[Unit, ...]:
     if not selected:
         return ()
-    return _ordered(graph, tables, parts(graph, groups, _immediate(tables), selected))
+    divided = parts(graph, groups, _immediate(tables), selected)
+    return tuple(_published(unit, groups, held) for unit in _ordered(graph, tables, divided))
+
+
+def _published(unit: Unit, groups: Groups, held: frozenset[str]) -> Unit:
+    """The unit with what it says about its groups."""
+    mates = {name: None for own in unit.tables if own in groups.of for name in groups.of[own].tables}
+    beside = tuple(name for name in mates if name not in unit.tables)
+    return replace(unit, publishes=held.isdisjoint(unit.tables), beside=beside) if beside else unit
 
 
 def _ordered(graph: Graph, tables: Mapping[str, Watched], divided: tuple[Part, ...]) -> tuple[Unit, ...]:

@@ -22,8 +22,9 @@ from freshlake.service.away import Away
 from freshlake.service.idle import Idleness
 from freshlake.service.known import Dag
 from freshlake.service.moment import Round
+from freshlake.service.outcome import Outcome
 from freshlake.service.pauses import Pauses
-from freshlake.service.rounds import UPSTREAM_FAILED, Outcome, Rounds
+from freshlake.service.rounds import UPSTREAM_FAILED, Rounds
 from freshlake.service.workers import Workers
 
 _log = logging.getLogger("freshlake.scheduler")
@@ -131,7 +132,7 @@ class Batches:
         tables = [t for t in map(self.engine.catalog.find, unit.tables) if t is not None]
         if all(_is_done(table, batch.moment) for table in tables):
             return Outcome()
-        outcome = self.rounds.run(tables, batch.moment, retries=True)
+        outcome = self.rounds.run(tables, batch.moment, retries=True, publishes=unit.publishes, beside=unit.beside)
         self.pauses.ended(set(unit.tables) - outcome.failed.keys(), _own_failures(outcome))
         for table in tables:
             if table.full_name.database and table.is_mirror and str(table.full_name) not in outcome.failed:

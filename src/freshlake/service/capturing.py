@@ -66,7 +66,7 @@ class Capturing:
         words = mentioned(self.query) if isinstance(self.query, str) and not has_star(self.query) else None
         found = self.captures.reshaped(names, words)
         for mirror in {table.full_name.database: table for table in found}.values():
-            rounds.refresh(mirror, None)
+            rounds.refresh(mirror, None, waits=True)
         return bool(found)
 
     def _meant(self, error: TableNotFound) -> TableName | None:

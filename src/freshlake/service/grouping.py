@@ -48,6 +48,11 @@ class Grouping:
         mates = set(group.tables if group is not None else ()) | (self.graph.readers(name) & self.immediate)
         return (mates | (self.graph.inputs(name) if name in self.immediate else set())) - {name}
 
+    def beside(self, part: Collection[str]) -> list[str]:
+        """What is in the groups of tables that are refreshed together, and not among them."""
+        groups = {self.groups.of[name].tables for name in part if name in self.groups.of}
+        return sorted({name for names in groups for name in names} - set(part))
+
     def brought(self, names: Iterable[str]) -> set[str]:
         return brought(self.graph, self.groups, self.immediate, names)
 

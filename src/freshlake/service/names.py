@@ -67,12 +67,15 @@ class Names:
             self.ensure(None)
             self._is_shown = True
 
-    def ensure(self, text: str | None) -> None:
-        """Make what a text mentions (None: everything) resolvable; views bring what they read with them."""
-        with self._lock:
-            self._ensure(text)
+    def ensure(self, text: str | None, *, committed: bool = False) -> None:
+        """Make what a text mentions (None: everything) resolvable; views bring what they read with them.
 
-    def _ensure(self, text: str | None) -> None:
+        Stream tables have the columns that are published; for refreshes, which read more, those that are `committed`.
+        """
+        with self._lock:
+            self._ensure(text, committed)
+
+    def _ensure(self, text: str | None, committed: bool) -> None:
         entries = {e.name: e for e in self.catalog.tables()} if self.embedded else {}
         streams = {t.full_name: t for t in self.catalog.stream_tables()}
         self._forget({*entries, *streams})
@@ -80,8 +83,11 @@ class Names:
             self._schemas()
         words = None if text is None else _closure(mentioned(text), entries)
         for table in streams.values():
+            is_behind = table.generation != table.published_generation and table.full_name in self._known
+            if is_behind and not committed:
+                continue  # a refresh may look at it now
             if (words is None or table.name in words) and table.output_schema is not None:
-                self._show(table)
+                self._show(table, committed)
         wanted = [e for e in entries.values() if words is None or e.word in words]
         for entry in (e for e in wanted if not e.has_text):
             self._register(entry)
@@ -146,13 +152,14 @@ class Names:
             self.spark.sql(f"CREATE TABLE IF NOT EXISTS {_sql(entry.name)} USING {provider} LOCATION '{place}'")
         self._known[entry.name] = stamp
 
-    def show(self, table: StreamTable) -> None:
+    def show(self, table: StreamTable, *, committed: bool = False) -> None:
         """A view over the base: what plain Spark sees is the state of the last fold, without hidden columns."""
         with self._lock:
-            self._show(table)
+            self._show(table, committed)
 
-    def _show(self, table: StreamTable) -> None:
-        generation, held = table.generation or 1, held_columns(self.catalog, table)
+    def _show(self, table: StreamTable, committed: bool) -> None:
+        generation = (0 if committed else table.published_generation) or table.generation or 1
+        held = held_columns(self.catalog, table)
         stamp = f"stream:{generation}:{table.fingerprint}:{'' if held is None else sorted(held)}"
         if self._known.get(table.full_name) == stamp:
             return
@@ -161,7 +168,8 @@ class Names:
             return
         self._make_schema(table.full_name)
         storage = self.layout.root(table, generation)
-        visible = {f["name"] for f in (table.output_schema or {})["fields"]}
+        is_older = generation < table.generation
+        visible = set(storage.visible.names) if is_older else {f["name"] for f in (table.output_schema or {})["fields"]}
         pairs = [(s.name, c.name) for s, c in zip(storage.stored, storage.schema, strict=True) if c.name in visible]
         columns = ", ".join(
             f"{quote(s) if held is None or c in held else guarded(quote(s), c)} AS {quote(c)}" for s, c in pairs

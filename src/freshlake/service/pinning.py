@@ -34,7 +34,7 @@ class Pinning:
         """
         catalog = self.engine.catalog
         edges = [edge for table in tables for edge in catalog.dependencies(table.id)]
-        outside = self._outside(tables, edges)
+        outside = {name: t for name, t in self._outside(tables, edges).items() if t.source_key not in pins}
         chosen = self._chosen(outside)
         stands = (roots.from_json(table.frontier) or {} for table in catalog.stream_tables_by_id(_ids(tables)).values())
         wanted = roots.furthest(pins, [*stands, *(point.roots for point in chosen.values())])

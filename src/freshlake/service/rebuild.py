@@ -36,7 +36,7 @@ def rebuild(
 ) -> StreamTable:
     """Load a table by a new definition beside what it holds, and swap it in at once; raises what the load raises."""
     decision = Decision(Action.REINITIALIZE, reason, None, {"sources": {}})
-    with leased(engine, [table.id]) as leases:
+    with leased(engine, [table.id], wait_seconds=engine.settings.immediate_wait_seconds) as leases:
         lease = leases[table.id]
         engine.require_columns(table, compiled)
         current = adopt(engine, engine.catalog.get_by_id(table.id), lease)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from freshlake.catalog.enums import Action, RefreshMode, Status
@@ -27,6 +28,17 @@ from freshlake.service.grouping import Grouping
 from freshlake.service.landing import Landing
 from freshlake.service.moment import Round
 from freshlake.service.names import Names
+from freshlake.service.outcome import (
+    STOPPED,
+    Outcome,
+    failed_result,
+    holds_back,
+    is_brought,
+    none_published,
+    not_done,
+    not_of_one_moment,
+    not_shown,
+)
 from freshlake.service.pinning import Pinning
 from freshlake.sources.protocol import Position
 from freshlake.sources.stream_table import position_of
@@ -35,19 +47,6 @@ _log = logging.getLogger("freshlake")
 
 UPSTREAM_FAILED = "upstream-failed"
 """Reason of a refresh that was left out: what the table reads failed in the same round."""
-RESTING = (Status.SUSPENDED, Status.ERROR, Status.QUARANTINED)
-"""Tables in these states are not refreshed unless a person asks for it; a group is published without them."""
-STOPPED = (Status.SUSPENDED, Status.QUARANTINED)
-"""Tables in these states are not refreshed even then."""
-
-
-@dataclass
-class Outcome:
-    """What became of each table of a unit, in order."""
-
-    results: list[RefreshResult] = field(default_factory=list)
-    failed: dict[str, FreshlakeError] = field(default_factory=dict)
-    published: bool = True
 
 
 @dataclass
@@ -66,8 +65,11 @@ class Rounds:
 
     # What a person asks for ------------------------------------------------------------------------------------------
 
-    def refresh(self, table: StreamTable, requested: RefreshMode | None) -> RefreshResult:
-        """One table, what it reads, and what is published with it; only the table itself takes the requested mode."""
+    def refresh(self, table: StreamTable, requested: RefreshMode | None, *, waits: bool = False) -> RefreshResult:
+        """One table, what it reads, and what is published with it; only the table itself takes the requested mode.
+
+        With `waits` it waits a while for what others refresh just now.
+        """
         name, full = table.full_name.short, str(table.full_name)
         if table.status is Status.SUSPENDED:
             raise StreamTableSuspended(f"stream table {name} is suspended", hint=f'fl.resume("{name}")')
@@ -78,13 +80,18 @@ class Rounds:
             )
         known = self.known()
         if known.is_alone(full) and not table.is_mirror:
-            return self._raising(self.run([table], self.begin(()), {table.id: requested}))
+            wait = self._seconds(waits)
+            return self._raising(self.run([table], self.begin(()), {table.id: requested}, wait_seconds=wait))
         asked = {full, *known.graph.upstream(full)}
         try:
-            return self._bring(known, known.brought([full]), asked, {table.id: requested})[1][full]
+            return self._bring(known, known.brought([full]), asked, {table.id: requested}, waits=waits)[1][full]
         except ColumnsAwaited:
             # they are captured by now, and their mirrors are copied first
-            return self._bring(known, known.brought([full]), asked, {table.id: requested})[1][full]
+            return self._bring(known, known.brought([full]), asked, {table.id: requested}, waits=waits)[1][full]
+
+    def _seconds(self, waits: bool) -> float:
+        """How long a person waits for a refresh that others make."""
+        return self.engine.settings.immediate_wait_seconds if waits else 0.0
 
     def prepare(self, table: StreamTable, edges: Sequence[Dependency]) -> Round:
         """Bring the stream tables that these edges lead to up to date; returns the moment that they have read."""
@@ -94,7 +101,7 @@ class Rounds:
         name = str(table.full_name)
         known = self.known().with_table(name, reads)
         asked = known.graph.upstream(name)
-        moment, _ = self._bring(known, known.brought(reads) - {name}, asked, {}, edges)
+        moment, _ = self._bring(known, known.brought(reads) - {name}, asked, {}, edges, waits=True)
         self._check_sound(edge.stream_table_id for edge in edges)
         return moment
 
@@ -105,17 +112,19 @@ class Rounds:
         asked: Collection[str],
         modes: Mapping[int, RefreshMode | None],
         edges: Sequence[Dependency] = (),
+        *,
+        waits: bool,
     ) -> tuple[Round, dict[str, RefreshResult]]:
         """Refresh tables at one moment, each group as one; raises what the first one that fails raises.
 
         Stopped tables are left as they are, and so are those that rest and only came along.
         """
         found = {name: table for name in selected if (table := self.engine.catalog.find(name)) is not None}
-        tables = {name: table for name, table in found.items() if _is_brought(table, asked=name in asked)}
+        tables = {name: table for name, table in found.items() if is_brought(table, asked=name in asked)}
         moment = self.begin([*edges, *(e for t in tables.values() for e in self.engine.catalog.dependencies(t.id))])
         results: dict[str, RefreshResult] = {}
         for part in known.parts(tables):
-            outcome = self.run([tables[name] for name in part], moment, modes)
+            outcome = self._run_part(known, [tables[name] for name in part], moment, modes, waits=waits)
             self._raising(outcome)
             results |= {result.table: result for result in outcome.results}
         return moment, results
@@ -138,13 +147,31 @@ class Rounds:
         for part in known.parts(known.graph.order()):
             tables = [by_name[name] for name in part if name in by_name]
             ready = [t for t in tables if t.shown_status not in STOPPED]
-            outcome = self.run(ready, moment) if ready else Outcome()
+            outcome = self._run_part(known, ready, moment, {}) if ready else Outcome()
             stopped = (
                 (t, "quarantined" if t.is_quarantined else "suspended") for t in tables if t.shown_status in STOPPED
             )
             skipped = (self.skipped(table, why) for table, why in stopped)
             results |= {result.table: result for result in (*outcome.results, *skipped)}
         return [results[name] for name in known.graph.order() if name in results]
+
+    def _run_part(
+        self,
+        known: Grouping,
+        tables: Sequence[StreamTable],
+        moment: Round,
+        modes: Mapping[int, RefreshMode | None],
+        *,
+        waits: bool = False,
+    ) -> Outcome:
+        """A failure that keeps a table of their group from coming along keeps readers from seeing the others."""
+        beside = known.beside([str(table.full_name) for table in tables])
+        waits_for = [t for t in map(self.engine.catalog.find, beside) if t is not None and holds_back(t)]
+        wait = self._seconds(waits)
+        outcome = self.run(tables, moment, modes, publishes=not waits_for, beside=beside, wait_seconds=wait)
+        if waits_for:
+            outcome.results = [not_shown(result, waits_for) for result in outcome.results]
+        return outcome
 
     def _raising(self, outcome: Outcome) -> RefreshResult:
         for error in outcome.failed.values():
@@ -154,7 +181,7 @@ class Rounds:
     def followers(self, names: Sequence[str]) -> list[StreamTable]:
         """The stream tables in mode IMMEDIATE that have to follow a change of these; in order."""
         found = (self.engine.catalog.find(name) for name in self.known().followers(names))
-        return [table for table in found if table is not None and _is_brought(table, asked=False)]
+        return [table for table in found if table is not None and is_brought(table, asked=False)]
 
     def known(self) -> Grouping:
         if self._known is None or self._known.version != self.engine.catalog.graph_version():
@@ -181,15 +208,20 @@ class Rounds:
         retries: bool = False,
         leases: Mapping[int, Lease] | None = None,
         repairs: bool = False,
+        publishes: bool = True,
+        beside: Sequence[str] = (),
+        wait_seconds: float = 0.0,
     ) -> Outcome:
         """Refresh tables one after the other, upstreams first, and publish them at once; none if one of them failed.
 
         A table that reads one that failed in this round is left out; the others are committed, and the next round goes
         on from there. Who gives `leases` writes a source, and takes that back when a table cannot follow, or repairs a
-        table; it folds when it has given them back.
+        table; it folds when it has given them back. Without `publishes` a later round does that. `beside` are the
+        tables of their groups that are left out.
         """
         modes = requested or {}
-        terms = Terms(moment.at, retries=retries, repairs=repairs)
+        moment = self._with_committed(moment, beside)
+        terms = Terms(moment.at, retries=retries, repairs=repairs, publish=publishes, wait_seconds=wait_seconds)
         if leases is not None:
             outcome = self._together(tables, moment, modes, replace(terms, counts=False, leases=leases))
         elif len(tables) == 1:
@@ -199,20 +231,31 @@ class Rounds:
             outcome = self._under_leases(tables, moment, modes, terms)
         if leases is None:
             self.announcer.together(tables, outcome.failed)
+        outcome.published = outcome.published and publishes
         if outcome.published:
-            before = {table.id: table for table in tables}
+            before = {str(table.full_name): table for table in tables}
             outcome.results = [self._after(before, result, folds=leases is None) for result in outcome.results]
+        else:
+            self._show_published(tables)
         return outcome
+
+    def _with_committed(self, moment: Round, beside: Sequence[str]) -> Round:
+        """What is left out of a group is read where it is committed: tables of its group may have read that before."""
+        found = (table for table in map(self.engine.catalog.find, beside) if table is not None)
+        ahead = {table.source_key: committed(table) for table in found if table.is_populated and not table.is_published}
+        return replace(moment, pins={**moment.pins, **ahead}) if ahead else moment
 
     def _under_leases(
         self, tables: Sequence[StreamTable], moment: Round, modes: Mapping[int, RefreshMode | None], terms: Terms
     ) -> Outcome:
         """Nobody else touches a member until all are published; if somebody does so now, none of them is refreshed."""
         try:
-            with leased(self.engine, [table.id for table in tables], terms=terms) as leases:
+            with leased(
+                self.engine, [table.id for table in tables], wait_seconds=terms.wait_seconds, terms=terms
+            ) as leases:
                 return self._together(tables, moment, modes, replace(terms, leases=leases))
         except FreshlakeError as error:
-            return _none_published(tables, moment, error, [_failed(t, error) for t in tables])
+            return none_published(tables, moment, error, [failed_result(t, error) for t in tables])
 
     def _together(
         self, tables: Sequence[StreamTable], moment: Round, modes: Mapping[int, RefreshMode | None], terms: Terms
@@ -222,18 +265,18 @@ class Rounds:
             return self._refresh(tables, moment, modes, terms)
         moment = replace(moment, pins=self.pinning.pins(tables, moment.pins))
         outcome = self._refresh(tables, moment, modes, replace(terms, publish=False))
-        if outcome.published and not self._in_one_state(tables):
+        if outcome.published and (not terms.publish or not self._in_one_state(tables)):
             outcome.published = False
         if not outcome.published:
             return outcome
         try:
             # a write does not wait for what others have not brought along
             if terms.counts and (torn := self.pinning.torn(tables, outcome.results)):
-                raise _not_of_one_moment(tables, torn)
+                raise not_of_one_moment(tables, torn)
             self.engine.reached("publish")
             self.engine.catalog.publish(terms.leases[table.id] for table in tables)
         except FreshlakeError as error:
-            return _none_published(tables, moment, error, outcome.results)
+            return none_published(tables, moment, error, outcome.results)
         self.engine.reached("published")
         return outcome
 
@@ -259,7 +302,7 @@ class Rounds:
                 result = self.announcer.refresh(current, pins, modes.get(table.id), terms)
             except FreshlakeError as error:
                 outcome.failed[name] = moment.failed[name] = error
-                outcome.results.append(_failed(table, error))
+                outcome.results.append(failed_result(table, error))
                 continue
             outcome.results.append(result)
             # also a refresh with nothing to do may have found what a dead one had committed
@@ -284,7 +327,7 @@ class Rounds:
         detail = ", ".join(blockers)
         error = next((failed[name] for name in blockers if not isinstance(failed[name], ELSEWHERE)), None)
         if error is None:
-            return _not_done(table, RefreshInProgress.code, detail)
+            return not_done(table, RefreshInProgress.code, detail)
         return replace(self.skipped(table, UPSTREAM_FAILED, detail), error=error.to_dict())
 
     def _blockers(self, table: StreamTable, failed: Mapping[str, FreshlakeError]) -> list[str]:
@@ -293,20 +336,33 @@ class Rounds:
         reads = {e.source_name for e in self.engine.catalog.dependencies(table.id) if e.stream_table_id is not None}
         return sorted(reads & set(failed))
 
-    def _after(self, before: Mapping[int, StreamTable], result: RefreshResult, folds: bool) -> RefreshResult:
-        """What follows once readers see a result: its name in Spark's catalog, and a fold if it is due."""
-        if result.action in (Action.NO_DATA, Action.SKIPPED):
+    def _after(self, before: Mapping[str, StreamTable], result: RefreshResult, folds: bool) -> RefreshResult:
+        """What follows once readers see a result: its name in Spark's catalog, and a fold if it is due.
+
+        They may see one of an earlier round now, which its group has published with this one, or of a dead process.
+        """
+        known = before[result.table]
+        if result.action in (Action.NO_DATA, Action.SKIPPED) and known.is_published and result.version == known.version:
             return result
         after = self.engine.catalog.get(result.table)
-        if result.action is Action.REINITIALIZE or not before[after.id].is_populated:
+        if not after.is_published:
+            return result
+        if after.published_generation != known.published_generation:
             self.names.show(after)
         folded = self.fold(after) if folds else None
         self.published(after)
         return replace(result, fold=folded) if folded else result
 
+    def _show_published(self, tables: Sequence[StreamTable]) -> None:
+        """Plain Spark does not see what was rebuilt before its group is published; refreshes had to see its columns."""
+        with suppress(FreshlakeError):  # it is looked at again after the next round
+            for table in self.engine.catalog.stream_tables_by_id(table.id for table in tables).values():
+                if 0 < table.published_generation < table.generation:
+                    self.names.show(table)
+
     def skipped(self, table: StreamTable, reason: str, detail: str | None = None) -> RefreshResult:
         self.engine.catalog.skip_refresh(table.id, reason)
-        return _not_done(table, reason, detail)
+        return not_done(table, reason, detail)
 
     def fold(self, table: StreamTable) -> FoldResult | None:
         """Fold if it is due; the refresh stays whatever becomes of it, and it is due again after the next one."""
@@ -315,46 +371,6 @@ class Rounds:
         except FreshlakeError as error:
             _log.warning("fold of %s: %s", table.full_name.short, error.message)
             return FoldResult(str(table.full_name), 0, 0, 0.0, error=error.message)
-
-
-def _is_brought(table: StreamTable, *, asked: bool) -> bool:
-    """Who only comes along is not woken up for it, and not loaded for the first time if it has to follow writes."""
-    if asked:
-        return table.shown_status not in STOPPED
-    is_loaded = table.is_populated or table.refresh_mode is not RefreshMode.IMMEDIATE
-    return is_loaded and table.shown_status not in RESTING
-
-
-def _not_of_one_moment(tables: Sequence[StreamTable], torn: str) -> RefreshInProgress:
-    names = ", ".join(table.full_name.short for table in tables)
-    return RefreshInProgress(
-        f"what {names} read was refreshed by others meanwhile, so they do not show one moment yet",
-        detail=torn,
-        hint="refresh again; a scheduler does so by itself",
-    )
-
-
-def _none_published(
-    tables: Sequence[StreamTable], moment: Round, error: FreshlakeError, results: list[RefreshResult]
-) -> Outcome:
-    failed = dict.fromkeys((str(table.full_name) for table in tables), error)
-    moment.failed.update(failed)
-    told = _told(error)
-    return Outcome([replace(result, error=result.error or told) for result in results], failed, published=False)
-
-
-def _failed(table: StreamTable, error: FreshlakeError) -> RefreshResult:
-    return replace(_not_done(table, error.code, error.message), error=_told(error))
-
-
-def _told(error: FreshlakeError) -> dict[str, object] | None:
-    """Nothing has failed where a table is only in other hands."""
-    return None if isinstance(error, ELSEWHERE) else error.to_dict()
-
-
-def _not_done(table: StreamTable, reason: str, detail: str | None) -> RefreshResult:
-    frontier = dict(table.frontier or {})
-    return RefreshResult(str(table.full_name), Action.SKIPPED, reason, 0, 0, 0.0, frontier, table.version, detail)
 
 
 def committed(table: StreamTable) -> Position:

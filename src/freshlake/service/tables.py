@@ -204,7 +204,7 @@ class Tables:
         if str(table.full_name) not in self.rounds.known().groups.of or table.status is Status.SUSPENDED:
             return
         try:
-            self.rounds.refresh(table, None)
+            self.rounds.refresh(table, None, waits=True)
         except FreshlakeError as error:
             _log.warning("the group of %s could not follow: %s", table.full_name.short, error.message)
 
@@ -252,7 +252,7 @@ class Tables:
             fields.get("refresh_mode") is RefreshMode.IMMEDIATE and table.refresh_mode is not RefreshMode.IMMEDIATE
         )
         if follows and table.is_populated and Status.SUSPENDED not in (table.status, fields.get("status")):
-            self.rounds.refresh(table, None)
+            self.rounds.refresh(table, None, waits=True)
 
     def _warn_of_types(self, table: StreamTable, compiled: CompiledQuery) -> None:
         before = {field["name"]: field["type"] for field in (table.output_schema or {}).get("fields", ())}

@@ -33,6 +33,7 @@ def watched(
         name=name,
         schedule=_schedule(row.schedule),
         is_active=row.status is Status.ACTIVE and row.quarantined_at is None,
+        is_failed=row.status is Status.ERROR or (row.quarantined_at is not None and row.status is not Status.SUSPENDED),
         is_quarantined=row.quarantined_at is not None,
         is_immediate=row.refresh_mode is RefreshMode.IMMEDIATE,
         tier=tier_of(row.tier, row.reads_per_minute, row.last_read_at or row.created_at, now),
