@@ -19,7 +19,7 @@ from freshlake.catalog.records import RegisteredTable, StreamTable
 from freshlake.catalog.store import Catalog
 from freshlake.compiler.bind_guard import guarded
 from freshlake.compiler.plan import quote
-from freshlake.errors import FreshlakeError
+from freshlake.errors import FreshlakeError, StorageError
 from freshlake.refresh.layout import Layout
 from freshlake.refresh.spark_errors import translated
 from freshlake.service.held import held_columns
@@ -161,8 +161,12 @@ class Names:
             return
         self._make_schema(table.full_name)
         storage = self.layout.root(table, generation)
+        try:
+            stored, schema = storage.stored, storage.schema
+        except StorageError:
+            return  # damaged: its next refresh rebuilds it
         visible = {f["name"] for f in (table.output_schema or {})["fields"]}
-        pairs = [(s.name, c.name) for s, c in zip(storage.stored, storage.schema, strict=True) if c.name in visible]
+        pairs = [(s.name, c.name) for s, c in zip(stored, schema, strict=True) if c.name in visible]
         columns = ", ".join(
             f"{quote(s) if held is None or c in held else guarded(quote(s), c)} AS {quote(c)}" for s, c in pairs
         )

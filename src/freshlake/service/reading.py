@@ -38,6 +38,11 @@ class Reading:
         try:
             return storage.read(self.engine.spark, version, point, columns=self._visible(table, generation))
         except StorageMissing as error:
+            newest = (generation, version) == (table.published_generation, table.published_version)
+            if newest or not self.engine.layout.is_there(table.storage_id, generation):
+                raise StorageMissing(
+                    f"the storage of stream table {table.full_name.short} is gone", detail=error.message
+                ) from error
             raise VersionNotKept(gone, detail=error.message) from error
 
     def as_of(self, table: StreamTable, version: int | None, timestamp: datetime | None) -> DataFrame:
