@@ -518,14 +518,14 @@ class StorageMissing(StorageError):
     """The files of a stream table are gone."""
 
     code = "storage-missing"
-    default_hint = "drop and create the stream table again; its storage was removed outside Freshlake"
+    default_hint = "refresh the stream table: it is rebuilt, since its storage was removed outside Freshlake"
 
 
 class StorageCorrupt(StorageError):
     """The files of a stream table do not hold what their commits say."""
 
     code = "storage-corrupt"
-    default_hint = "drop and create the stream table again, or restore the lake folder from a backup"
+    default_hint = "refresh the stream table in mode FULL: what cannot be read is rebuilt"
 
 
 class CommitConflict(StorageError):

@@ -53,6 +53,12 @@ NONE, INSERTS = change(ChangeKind.NONE, 0), change(ChangeKind.INSERT_ONLY)
             situation(NONE, needs_reinit=True), Action.REINITIALIZE, "reinitialize", id="marked for a rebuild"
         ),
         pytest.param(
+            situation(NONE, needs_reinit=True, storage_lost="the log is gone"),
+            Action.REINITIALIZE,
+            "storage-lost",
+            id="what was stored is gone",
+        ),
+        pytest.param(
             situation(NONE, definition_changed=True), Action.REINITIALIZE, "definition-changed", id="another query"
         ),
         pytest.param(
@@ -411,6 +417,7 @@ def _any(drawn: random.Random) -> Situation:
         full_ms=one(None, 2_000.0, 4_000.5),
         fuse_rows=one(None, 5, 5_000),
         fuse_state=one(None, None, BLOWN, PASSING),
+        storage_lost=one(None, "the log is gone"),
     )
 
 

@@ -18,7 +18,7 @@ from freshlake.catalog.tables import leases, refresh_history, stream_tables
 
 _STAND = (
     *("id", "generation", "version", "published_generation", "published_version"),
-    *("is_populated", "needs_reinit", "definition_kind", "defining_query"),
+    *("is_populated", "needs_reinit", "storage_id", "definition_kind", "defining_query"),
 )
 
 _Row = tuple[Any, ...]
@@ -35,6 +35,7 @@ class Standing:
     published_version: int
     is_populated: bool
     needs_reinit: bool
+    storage_id: str
     definition_kind: DefinitionKind
     defining_query: str
     uses: Mapping[str, str]

@@ -51,6 +51,9 @@ class By(StrEnum):
     COST = "cost"
 
 
+STORAGE_LOST = "storage-lost"
+"""Reason of a rebuild: what was stored is gone, or others have altered it."""
+
 _Choice = tuple[Action, str | None, str | None, By]
 
 
@@ -74,7 +77,9 @@ def _not_appended(now: Situation) -> tuple[str, ...]:
 def _choose(now: Situation) -> _Choice:
     changed = {k: c for k, c in now.changes.items() if c.kind is not ChangeKind.NONE}
     if now.needs_reinit:
-        return Action.REINITIALIZE, "reinitialize", "the table was marked for a rebuild", By.RULE
+        marked = "reinitialize", "the table was marked for a rebuild"
+        reason, detail = (STORAGE_LOST, now.storage_lost) if now.storage_lost else marked
+        return Action.REINITIALIZE, reason, detail, By.RULE
     for change in changed.values():
         if change.kind is ChangeKind.SCHEMA_CHANGED:
             columns = ", ".join(change.affected_columns)

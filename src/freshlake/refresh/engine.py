@@ -14,10 +14,12 @@ from freshlake.catalog.records import Dependency, Lease, StreamTable
 from freshlake.compiler.compile import CompiledQuery
 from freshlake.errors import (
     ColumnsAwaited,
+    CommitConflict,
     DataError,
     FreshlakeError,
     FuseBlown,
     InvalidQuery,
+    LeaseLost,
     RecursionLimit,
     RefreshInProgress,
     SourceDropped,
@@ -26,7 +28,7 @@ from freshlake.errors import (
     TableNotFound,
 )
 from freshlake.refresh import commit, recover, roots
-from freshlake.refresh.choose import Decision, choose
+from freshlake.refresh.choose import STORAGE_LOST, Decision, choose
 from freshlake.refresh.definition import definition_of
 from freshlake.refresh.edges import check_acyclic, edges_of
 from freshlake.refresh.failing import fail, known
@@ -34,6 +36,7 @@ from freshlake.refresh.heads import Heads, Pins
 from freshlake.refresh.inputs import SourceSpan, spans_of
 from freshlake.refresh.learned import Learned
 from freshlake.refresh.leasing import leased
+from freshlake.refresh.loss import damage
 from freshlake.refresh.quarantine import held_back
 from freshlake.refresh.refused import full_refused, refused, require_differential
 from freshlake.refresh.result import RefreshResult
@@ -155,7 +158,8 @@ class Engine(Heads):
     def _is_current(self, table: StreamTable, heads: Pins, requested: RefreshMode | None) -> bool:
         if requested is RefreshMode.FULL or not table.is_populated or table.needs_reinit or table.frontier is None:
             return False
-        return roots.stands_at(table, heads) and self.means_the_same(table)
+        is_there = self.layout.is_there(table.storage_id, table.generation)
+        return is_there and roots.stands_at(table, heads) and self.means_the_same(table)
 
 
 @dataclass
@@ -269,6 +273,7 @@ class _Refresh:
             requested=self.requested,
             is_populated=table.is_populated,
             needs_reinit=table.needs_reinit,
+            storage_lost=damage(engine, table) if table.needs_reinit else None,
             definition_changed=table.fingerprint != compiled.fingerprint,
             changed_texts=differing(table.uses, compiled.uses),
             not_differentiable=compiled.reasons,
@@ -319,6 +324,21 @@ class _Refresh:
         definition = definition_of(table)
         work = commit.Work(self.engine, table, lease, refresh_id, decision, spans, compiled, definition, self._mark)
         work = replace(work, terms=self.terms)
+        try:
+            return self._attempt(work, decision)
+        except (LeaseLost, CommitConflict):
+            raise
+        except Exception as error:
+            lost = damage(self.engine, table) if decision.action is not Action.REINITIALIZE else None
+            if lost is None:
+                raise
+            if decision.no_full is not None and self.requested is not RefreshMode.FULL:
+                raise full_refused(table.full_name, f"{decision.no_full}; {STORAGE_LOST}: {lost}") from error
+            again = replace(decision, action=Action.REINITIALIZE, reason=STORAGE_LOST, detail=lost)
+            return self._attempt(replace(work, decision=again), again)
+
+    def _attempt(self, work: commit.Work, decision: Decision) -> tuple[commit.Done, Decision]:
+        table, compiled = work.table, work.compiled
         if decision.not_appended:
             _log.warning(
                 "%s is no longer append-only: rows of %s were updated or deleted",

@@ -11,6 +11,7 @@ from freshlake.catalog.records import Lease, StreamTable
 from freshlake.compiler.split import ROOT
 from freshlake.errors import StreamTableNotPopulated
 from freshlake.refresh.leasing import leased
+from freshlake.refresh.loss import mark_if_lost
 from freshlake.refresh.recover import adopt
 from freshlake.refresh.result import FoldResult
 from freshlake.refresh.spark_errors import translated
@@ -55,8 +56,12 @@ def fold(engine: Engine, table: StreamTable, reason: str | None = None, *, wait_
         table = adopt(engine, engine.catalog.get_by_id(table.id), lease)
         if not table.is_populated:
             raise StreamTableNotPopulated(f"stream table {table.full_name.short} has no data yet")
-        versions, rows = _fold_nodes(engine, table, lease)
-        _cleanup(engine, engine.catalog.get_by_id(table.id), lease)
+        try:
+            versions, rows = _fold_nodes(engine, table, lease)
+            _cleanup(engine, engine.catalog.get_by_id(table.id), lease)
+        except Exception:
+            mark_if_lost(engine, engine.catalog.get_by_id(table.id))
+            raise
     took = (time.perf_counter() - started) * 1000
     return FoldResult(str(table.full_name), versions, rows, took, reason)
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 import shutil
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from freshlake.catalog.records import StreamTable, database_key, stream_table_key
 from freshlake.catalog.store import Catalog
+from freshlake.storage.intact import is_there
 from freshlake.storage.table import ChangeLogged
 
 STREAMS = "_freshlake/streams"
 _SHAPES = "_freshlake/captures"
 _STAGING = "_freshlake/staging"
 _DOOMED = "_freshlake/dropped"
+_ROOT = "root"
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,20 @@ class Layout:
         return sorted(int(name[1]) for name in names if name)
 
     def node(self, storage_id: str, generation: int, node: str) -> ChangeLogged:
-        return ChangeLogged(str(self.generation(storage_id, generation) / (node or "root")))
+        return ChangeLogged(str(self.generation(storage_id, generation) / (node or _ROOT)))
+
+    def is_there(self, storage_id: str, generation: int) -> bool:
+        """Whether there is anything of a generation; asked of every table in every tick."""
+        return is_there(f"{self._streams}/{storage_id}/g{generation}/{_ROOT}")
+
+    @property
+    def is_mounted(self) -> bool:
+        """Whether this is a lake: a folder without anything may be one that is not mounted."""
+        return (self.lake / STREAMS).parent.is_dir()
+
+    @cached_property
+    def _streams(self) -> str:
+        return str(self.lake / STREAMS)
 
     def root(self, table: StreamTable, generation: int) -> ChangeLogged:
         return self.node(table.storage_id, generation, "")

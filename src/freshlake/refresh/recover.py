@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING
 
 from freshlake.catalog.enums import Action
 from freshlake.catalog.records import Commit, Lease, NodeState, StreamTable
+from freshlake.compiler.split import ROOT
+from freshlake.errors import StorageCorrupt, StorageMissing
 from freshlake.refresh.choose import changed_rows
 from freshlake.refresh.leasing import leased
+from freshlake.refresh.loss import checked_logs, mark_lost
 from freshlake.storage.certificate import Certificate
 
 if TYPE_CHECKING:
@@ -26,20 +29,29 @@ def adopt(engine: Engine, table: StreamTable, lease: Lease) -> StreamTable:
 
     The table's own log is the commit point. A certificate there that the catalog does not know belongs to a process
     that died in between: it is committed now. Node logs beyond what the table's certificate names were never committed.
+    A table whose logs are gone, or not what they were, is marked for a rebuild, which reads nothing of them.
     """
     engine.catalog.fail_interrupted(table.id)
     if not table.is_populated:
         return table
+    try:
+        return _brought_together(engine, table, lease)
+    except (StorageMissing, StorageCorrupt) as error:
+        return mark_lost(engine, table, error)
+
+
+def _brought_together(engine: Engine, table: StreamTable, lease: Lease) -> StreamTable:
+    logs = checked_logs(engine, table)
     root = engine.layout.root(table, table.generation)
-    if root.head() > table.version:
+    if logs[ROOT].head > table.version:
         certificate = root.last_certificate()
         if certificate is not None and certificate.version > table.version:
             _log.info("table %s: adopting version %s", table.full_name, certificate.version)
             table = engine.catalog.commit_refresh(table.id, lease.epoch, _commit_of(table, certificate))
     for node_id, state in table.nodes.items():
-        node = engine.layout.node(table.storage_id, table.generation, node_id)
-        if node.head() > state.version:
+        if logs[node_id].head > state.version:
             _log.info("table %s: rolling node %s back to version %s", table.full_name, node_id, state.version)
+            node = engine.layout.node(table.storage_id, table.generation, node_id)
             node.rollback(state.version, lease.epoch)
     return table
 

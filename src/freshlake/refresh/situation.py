@@ -63,6 +63,8 @@ class Situation:
     fuse_rows: int | None = None
     """More changed rows of one source stop the table until a person decides."""
     fuse_state: str | None = None
+    storage_lost: str | None = None
+    """What is gone or altered of what was stored, where `needs_reinit` is set for that."""
 
 
 def bounds(table: StreamTable, settings: Settings) -> dict[str, Any]:
@@ -100,6 +102,7 @@ def inputs_of(now: Situation) -> dict[str, Any]:
         "fuse_rows": now.fuse_rows,
         "fuse_state": now.fuse_state,
         "costs": now.costs.to_json() if now.costs else None,
+        **({"storage_lost": now.storage_lost} if now.storage_lost else {}),
     }
 
 
@@ -137,6 +140,7 @@ def situation_of(inputs: Mapping[str, Any]) -> Situation:
         fuse_rows=inputs["fuse_rows"],
         fuse_state=inputs["fuse_state"],
         costs=Costs.from_json(inputs["costs"]) if inputs["costs"] else None,
+        storage_lost=inputs.get("storage_lost"),
     )
 
 

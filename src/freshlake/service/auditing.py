@@ -18,8 +18,10 @@ from freshlake.catalog.enums import AuditOutcome, RefreshMode
 from freshlake.catalog.records import Lease, StreamTable
 from freshlake.errors import FreshlakeError, InvalidArgument, InvariantViolated, StorageCorrupt, StorageMissing
 from freshlake.refresh.audit import Check, Inspection, Keys, inspect, never
+from freshlake.refresh.choose import STORAGE_LOST
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.failing import MAY_PASS
+from freshlake.refresh.loss import damage
 from freshlake.refresh.recover import held
 from freshlake.refresh.refused import full_refused
 from freshlake.refresh.repair import repair
@@ -97,12 +99,15 @@ class Auditing:
         return table, found
 
     def _found(self, table: StreamTable, by: Draw | Keys | None, stopped: Callable[[], bool] = never) -> Found:
+        if table.needs_reinit and (lost := damage(self.engine, table)) is not None:
+            return Unseen(f"{STORAGE_LOST}: {lost}", is_damaged=True)
         try:
             found = inspect(self.engine, table, by, stopped)
         except InvalidArgument:
             raise  # keys that are none
         except FreshlakeError as error:
-            return Unseen(f"{error.code}: {error.message}", isinstance(error, _DAMAGED))
+            is_damaged = isinstance(error, _DAMAGED) or damage(self.engine, table) is not None
+            return Unseen(f"{error.code}: {error.message}", is_damaged)
         if found.is_equal:
             found.release()
         return found

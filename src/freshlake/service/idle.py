@@ -39,7 +39,7 @@ class Idleness:
             quiet |= {table.id: table for table in members.values()}
             complete = len(members) == len(unit.tables) and left.isdisjoint(unit.tables)
             if complete and all(
-                _is_settled(table) and _stands(table, dag.edges[name], moment.pins, quiet) and unchanged(table)
+                self._is_settled(table) and _stands(table, dag.edges[name], moment.pins, quiet) and unchanged(table)
                 for name, table in members.items()
             ):
                 found[number] = list(members.values())
@@ -48,6 +48,11 @@ class Idleness:
                     del quiet[table.id]
         return found
 
+    def _is_settled(self, table: Standing) -> bool:
+        """Whether readers see what was last committed, and nothing else has to be done."""
+        stands = table.is_populated and not table.needs_reinit and table.frontier is not None and table.is_published
+        return stands and self.engine.layout.is_there(table.storage_id, table.generation)
+
     def behind(self, names: Iterable[str], dag: Dag) -> set[str]:
         """Those of these tables whose sources have moved since they were last refreshed."""
         tables = self.engine.catalog.standings()
@@ -55,11 +60,6 @@ class Idleness:
         loaded = {name: table for name, table in known.items() if table.is_populated and table.frontier is not None}
         pins = self.engine.pinned(edge for name in loaded for edge in dag.edges[name])
         return {name for name, table in loaded.items() if not _stands(table, dag.edges[name], pins, tables)}
-
-
-def _is_settled(table: Standing) -> bool:
-    """Whether readers see what was last committed, and nothing else has to be done."""
-    return table.is_populated and not table.needs_reinit and table.frontier is not None and table.is_published
 
 
 def _stands(table: Standing, edges: Sequence[Dependency], pins: Pins, upstreams: Mapping[int, Standing]) -> bool:

@@ -19,7 +19,7 @@ from freshlake.catalog.records import RegisteredTable, StreamTable
 from freshlake.catalog.store import Catalog
 from freshlake.compiler.bind_guard import guarded
 from freshlake.compiler.plan import quote
-from freshlake.errors import FreshlakeError
+from freshlake.errors import FreshlakeError, StorageError
 from freshlake.refresh.layout import Layout
 from freshlake.refresh.spark_errors import translated
 from freshlake.service.held import held_columns
@@ -168,9 +168,13 @@ class Names:
             return
         self._make_schema(table.full_name)
         storage = self.layout.root(table, generation)
+        try:
+            stored, schema, shown = storage.stored, storage.schema, storage.visible.names
+        except StorageError:
+            return  # damaged: its next refresh rebuilds it
         is_older = generation < table.generation
-        visible = set(storage.visible.names) if is_older else {f["name"] for f in (table.output_schema or {})["fields"]}
-        pairs = [(s.name, c.name) for s, c in zip(storage.stored, storage.schema, strict=True) if c.name in visible]
+        visible = set(shown) if is_older else {f["name"] for f in (table.output_schema or {})["fields"]}
+        pairs = [(s.name, c.name) for s, c in zip(stored, schema, strict=True) if c.name in visible]
         columns = ", ".join(
             f"{quote(s) if held is None or c in held else guarded(quote(s), c)} AS {quote(c)}" for s, c in pairs
         )

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pyspark.sql import DataFrame
 
 from freshlake.catalog.records import StatePoint, StreamTable
-from freshlake.errors import InvalidArgument, StorageMissing, StreamTableNotPopulated, VersionNotKept
+from freshlake.errors import FreshlakeError, InvalidArgument, StorageMissing, StreamTableNotPopulated, VersionNotKept
 from freshlake.refresh.engine import Engine
 from freshlake.service.held import held_columns
 from freshlake.storage.layout import FoldPoint
@@ -29,16 +29,21 @@ class Reading:
 
     def state_at(self, table: StreamTable, generation: int, version: int) -> DataFrame:
         """The rows of a version that is kept."""
-        gone = f"version {version} of stream table {table.full_name.short} is no longer kept"
         storage, tried = self.engine.layout.root(table, generation), None
         while (point := self._newest_fold(table, generation, version)) is not None:
             try:
                 return storage.read(self.engine.spark, version, point, columns=self._visible(table, generation))
             except StorageMissing as error:
                 if point == tried:
-                    raise VersionNotKept(gone, detail=error.message) from error
+                    raise self._missing(table, generation, version, error) from error
                 tried = point  # a fold and a clean-up may have come in between
-        raise VersionNotKept(gone)
+        raise VersionNotKept(_gone(table, version))
+
+    def _missing(self, table: StreamTable, generation: int, version: int, error: StorageMissing) -> FreshlakeError:
+        newest = (generation, version) == (table.published_generation, table.published_version)
+        if newest or not self.engine.layout.is_there(table.storage_id, generation):
+            return StorageMissing(f"the storage of stream table {table.full_name.short} is gone", detail=error.message)
+        return VersionNotKept(_gone(table, version), detail=error.message)
 
     def _newest_fold(self, table: StreamTable, generation: int, version: int) -> FoldPoint | None:
         fold = self.engine.catalog.newest_fold(table.id, generation=generation, upto=version)
@@ -113,3 +118,7 @@ class Reading:
             raise StreamTableNotPopulated(
                 f"stream table {table.full_name.short} has not been loaded yet", hint="refresh it first"
             )
+
+
+def _gone(table: StreamTable, version: int) -> str:
+    return f"version {version} of stream table {table.full_name.short} is no longer kept"

@@ -12,7 +12,14 @@ from pyspark.sql.types import StructField, StructType
 from freshlake.catalog.idle import Standing
 from freshlake.catalog.records import StreamTable
 from freshlake.catalog.store import Catalog
-from freshlake.errors import NotFound, SourceDropped, SourceHistoryLost, StorageMissing, StreamTableNotPopulated
+from freshlake.errors import (
+    NotFound,
+    SourceDropped,
+    SourceHistoryLost,
+    StorageCorrupt,
+    StorageMissing,
+    StreamTableNotPopulated,
+)
 from freshlake.sources.protocol import ChangeKind, Position, SourceKind, Triage
 from freshlake.storage.log import Log
 from freshlake.storage.relation import WEIGHT, Relation, local_frame
@@ -132,10 +139,10 @@ class StreamTableSource:
 
 @contextmanager
 def _kept(table: StreamTable) -> Iterator[None]:
-    """What is no longer kept of an upstream is lost history, as of any other source."""
+    """What is no longer kept of an upstream, or was damaged, is lost history, as of any other source."""
     try:
         yield
-    except StorageMissing as error:
+    except (StorageMissing, StorageCorrupt) as error:
         message = f"an earlier state of stream table {table.full_name.short} is no longer kept"
         raise SourceHistoryLost(message, detail=error.message) from error
 
