@@ -26,6 +26,7 @@ from freshlake.errors import (
     SourceSchemaChanged,
     SystemFailure,
     TableNotFound,
+    ValueNotRepresentable,
 )
 from freshlake.refresh import commit, recover, roots
 from freshlake.refresh.choose import Decision, choose
@@ -238,7 +239,7 @@ class _Refresh:
                 action=decision.action if decision else None,
                 fallback_reason=decision.reason if decision else None,
                 decision=dict(decision.inputs) if decision else None,
-                fatal=isinstance(known, SourceDropped | FuseBlown),
+                fatal=isinstance(known, SourceDropped | ValueNotRepresentable | FuseBlown),
                 counted=self.terms.counts,
                 retry=self.terms.retries and isinstance(known, MAY_PASS),
             )
