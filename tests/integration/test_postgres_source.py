@@ -286,6 +286,36 @@ def test_a_column_that_is_added_is_taken_by_who_selects_all(fl: freshlake.Freshl
     fl.drop_stream_table("everything")
 
 
+def test_a_value_that_does_not_fit_stops_its_table_alone(fl: freshlake.Freshlake, database: Database) -> None:
+    database.run("CREATE TABLE readings (id int PRIMARY KEY, n numeric); INSERT INTO readings VALUES (1, 1)")
+    fl.create_stream_table("seen", "SELECT id, n FROM shop.public.readings")
+    for number in (90, 91):
+        database.run(f"INSERT INTO readings VALUES ({number}, 'NaN'); INSERT INTO orders VALUES ({number}, 'goes on')")
+        found = actions(fl)
+        assert found["shop.public.readings"] == ("SKIPPED", "value-not-representable")
+        assert found["default.seen"] == ("SKIPPED", "upstream-failed")
+        assert_as_in(fl, database)
+    assert fl._engine.catalog.get("shop.public.readings").status == "ERROR"
+    assert "public.readings.n" in (fl.history("shop.public.readings")[0].error_message or "")
+    fl.alter_source("shop", as_text=["public.readings.n"])
+    fl.refresh("seen")
+    assert ours(fl, "seen") == theirs(database, "SELECT id, n::text FROM readings")
+    database.run("INSERT INTO readings VALUES (92, 'NaN')")
+    assert actions(fl)["default.seen"] == ("DIFFERENTIAL", None)
+    assert ours(fl, "seen") == theirs(database, "SELECT id, n::text FROM readings")
+    database.run("DELETE FROM readings WHERE n = 'NaN'")
+    fl.alter_source("shop", as_text=[])
+    fl.refresh("seen")
+    assert ours(fl, "seen") == theirs(database, "SELECT id, n FROM readings")
+    database.run("INSERT INTO readings VALUES (93, 'NaN'); UPDATE readings SET n = 3 WHERE id = 93")
+    assert actions(fl)["shop.public.readings"] == ("FULL", "history-lost")
+    assert ours(fl, "seen") == theirs(database, "SELECT id, n FROM readings")
+    fl.drop_stream_table("seen")
+    database.run("DROP TABLE readings; DELETE FROM orders WHERE id >= 90")
+    fl.refresh_all()
+    assert_as_in(fl, database)
+
+
 def test_a_database_that_was_put_back_is_copied_anew(fl: freshlake.Freshlake, database: Database, mode: Mode) -> None:
     if mode is Mode.TRIGGER:
         marker = fl._captures.database("shop").names.released

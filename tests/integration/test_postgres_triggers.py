@@ -533,6 +533,23 @@ def test_every_type_passes_through_a_buffer(database: Database) -> None:
     database.run("DROP TABLE wide; DROP TYPE mood; DROP DOMAIN label; DROP EXTENSION citext")
 
 
+def test_a_value_that_does_not_fit_concerns_its_table_alone(database: Database) -> None:
+    database.run("CREATE TABLE t (a numeric); CREATE TABLE u (a int)")
+    capture, tables = captured(database, "public.t", "public.u")
+    small = TriggerCapture(Pool(database.reference), PROJECT, piece_bytes=1)
+    start = capture.head()
+    database.run("INSERT INTO t VALUES ('NaN'); INSERT INTO t SELECT i FROM generate_series(1, 1000) i")
+    database.run("UPDATE t SET a = 0 WHERE a = 'NaN'; INSERT INTO u VALUES (7)")
+    end, (t, u) = capture.head(), tables
+    for each in (capture, small):
+        events = list(each.read(start, end, tables))
+        assert reasons(events) == {t.oid: "value-not-representable"}
+        assert summed(e for e in events if e.table == u)[u.oid] == (False, {(canonical(7),): 1})
+    mirror = Mirror.begin(database, capture, tables)
+    database.run("INSERT INTO t VALUES (5)")
+    mirror.check(capture)
+
+
 def test_buffers_shrink_by_what_was_confirmed_and_by_nothing_else(database: Database) -> None:
     database.run("CREATE TABLE t (a int, b text)")
     capture, (table,) = captured(database, "public.t")

@@ -49,9 +49,11 @@ def test_alter_needs_a_mode_and_passes_it_on(lake: Double, capsys: pytest.Captur
     assert lake.calls == []
     capsys.readouterr()
     assert run("source", "alter", "shop", "--cdc-mode", "trigger", "--json") == 0
-    assert lake.calls == [("alter_source", ("shop",), {"cdc_mode": "trigger"})]
+    assert lake.calls == [("alter_source", ("shop",), {"cdc_mode": "trigger", "as_text": None})]
     (shown,) = json.loads(capsys.readouterr().out)
     assert (shown["cdc_mode"], shown["captured_by"]) == ("auto", "trigger")
+    assert run("source", "alter", "shop", "--as-text", "public.t.a", "--as-text", "public.t.b") == 0
+    assert lake.calls[-1][2] == {"cdc_mode": None, "as_text": ["public.t.a", "public.t.b"]}
 
 
 def test_a_refusal_is_shown_with_its_code_and_hint(lake: Double, capsys: pytest.CaptureFixture[str]) -> None:

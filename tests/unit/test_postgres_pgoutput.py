@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freshlake.errors import StreamMalformed, ValueNotRepresentable
+from freshlake.errors import StreamMalformed
 from freshlake.sources.postgres.compare import Reason
 from freshlake.sources.postgres.events import Event, Resync, Rows, Truncated
 from freshlake.sources.postgres.tables import Captured, Column, Identity, Partition, Table, TableKind, capture_some
@@ -280,6 +280,13 @@ def test_tables_that_are_not_captured_are_passed_over() -> None:
     assert assembled(transaction(5, relation(8), Insert(8, row(1)), Update(8, None, row(2)), Truncate((8,)))) == []
 
 
-def test_a_value_that_does_not_fit_is_refused() -> None:
-    with pytest.raises(ValueNotRepresentable, match=r"public\.t\.price"):
-        assembled(transaction(5, relation(), Insert(9, row(1, price=b"NaN"))))
+def test_a_value_that_does_not_fit_concerns_its_table_alone() -> None:
+    other = replace(table(), table=replace(table().table, oid=8, name="u"))
+    bad = [relation(), relation(8), Insert(9, row(1, price=b"NaN")), Insert(8, row(2))]
+    messages = [*transaction(5, *bad), *transaction(6, Insert(9, row(3)), Insert(8, row(4)))]
+    for size in (1, 10**6):
+        events = list(Assembler([table(), other], 0, 100, size).events(messages))
+        (lost,) = (event for event in events if isinstance(event, Resync))
+        assert (lost.table.oid, lost.reason) == (9, Reason.VALUE_NOT_REPRESENTABLE)
+        assert lost.detail == "a value of column public.t.price does not fit DECIMAL(10,2): the value is NaN"
+        assert found(events) == [(2, "n", 1), (4, "n", 1)]

@@ -21,6 +21,7 @@ from freshlake.statements import AlterSource, CreateSource, DropSource, ShowSour
             ),
         ),
         ("ALTER SOURCE shop SET CDC MODE Wal", AlterSource("shop", "wal")),
+        ("alter source shop set as text (public.t.a)", AlterSource("shop", as_text=("public.t.a",))),
         ("DROP SOURCE shop", DropSource("shop")),
         ("DROP SOURCE IF EXISTS shop CASCADE", DropSource("shop", True, True)),
         ("SHOW SOURCES", ShowSources()),

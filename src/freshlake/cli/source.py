@@ -42,13 +42,20 @@ def add(
 def alter(
     context: typer.Context,
     name: Source,
-    cdc_mode: Annotated[CdcMode, typer.Option(case_sensitive=False, help="How changes are captured from now on.")],
+    cdc_mode: Annotated[
+        CdcMode | None, typer.Option(case_sensitive=False, help="How changes are captured from now on.")
+    ] = None,
+    as_text: Annotated[
+        list[str] | None, typer.Option(help="A column, schema.table.column, that is taken as text; no others are.")
+    ] = None,
 ) -> None:
-    """Capture a database another way; its mirrors go on without a new copy."""
+    """Capture a database another way, without a new copy, or other columns of it as text."""
+    if cdc_mode is None and as_text is None:
+        raise typer.BadParameter("nothing to change: give --cdc-mode or --as-text")
     run = invocation(context)
     with run.open() as fl:
         with run.terminal.working(f"altering {name}"):
-            altered = fl.alter_source(name, cdc_mode=str(cdc_mode))
+            altered = fl.alter_source(name, cdc_mode=cdc_mode, as_text=as_text)
         run.terminal.records([altered], COLUMNS, "")
 
 

@@ -17,6 +17,7 @@ from freshlake.errors import (
     RefreshInProgress,
     SourceDropped,
     SystemFailure,
+    ValueNotRepresentable,
 )
 from freshlake.refresh.choose import Decision
 from freshlake.refresh.refused import defect
@@ -56,7 +57,7 @@ def fail(
         action=decision.action if decision else None,
         fallback_reason=decision.reason if decision else None,
         decision=dict(decision.inputs) if decision else None,
-        fatal=isinstance(error, SourceDropped | FuseBlown),
+        fatal=isinstance(error, SourceDropped | ValueNotRepresentable | FuseBlown),
         counted=terms.counts,
         retry=terms.retries and isinstance(error, MAY_PASS),
     )

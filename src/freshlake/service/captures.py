@@ -267,10 +267,21 @@ class Captures:
             )
         self._check_not_ours(record, table)
         check_capturable(table)
-        texts = [column.removeprefix(f"{full}.") for column in record.as_text if column.startswith(f"{full}.")]
+        texts = _of_table(table, record.as_text)
         for column, why in refused(table, texts).items():
             _log.warning("column %s of %s is left out: %s; %s", column, name, why.reason, why.rewrite)
         return capture_all(table, texts)
+
+    def take_as_text(self, name: str, columns: Sequence[str]) -> None:
+        """These columns of a database, and no others, are taken as text; mirrors that had them otherwise are copied."""
+        catalog, database = self.engine.catalog, self.database(name)
+        with catalog.transaction():
+            catalog.update_database(name, as_text=tuple(columns))
+            for mine in database.mirrored():
+                table = mine.captured.table
+                wanted = frozenset(table.column(column).name for column in _of_table(table, columns))
+                if wanted != mine.captured.as_text:
+                    catalog.mark_resync(mine.mirror.id, f"{Reason.SCHEMA_CHANGED}: other columns are taken as text")
 
     def _check_not_ours(self, record: SourceDatabase, table: Table) -> None:
         """What this lake writes there is not read again: it would change with every refresh of what it is made of."""
@@ -355,6 +366,12 @@ class Captures:
                     catalog.put_capture(database.name, state.to_json(), state.word)
         self.mirrors.remove(mirror)
         return removal
+
+
+def _of_table(table: Table, columns: Iterable[str]) -> list[str]:
+    """Those of these columns (`schema.table.column`) that are a table's, by their own names."""
+    start = f"{table.full_name}."
+    return [column.removeprefix(start) for column in columns if column.startswith(start)]
 
 
 def _first_mode(wanted: CdcMode) -> Mode:

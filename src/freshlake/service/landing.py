@@ -7,10 +7,11 @@ that the other mirrors go to as well. After: the database forgets what every mir
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
+from freshlake.catalog.enums import Status
 from freshlake.catalog.records import StreamTable, database_key
 from freshlake.errors import FreshlakeError, SourceHistoryLost, SourceReplaced, TableNotFound
 from freshlake.refresh.engine import Engine
@@ -42,7 +43,7 @@ class Landing:
         with ExitStack() as held:
             copied: list[tuple[str, Position, list[Mirrored]]] = []
             for name in databases:
-                moment, at, due = self._ready(held, name, moment)
+                moment, at, due = self._ready(held, name, moment, {table.id for table in tables})
                 copied += [(name, at, due)] if at is not None else []
             yield moment
             for name, at, due in copied:
@@ -50,7 +51,9 @@ class Landing:
         for name in databases:
             self._release(name)
 
-    def _ready(self, held: ExitStack, name: str, moment: Round) -> tuple[Round, Position | None, list[Mirrored]]:
+    def _ready(
+        self, held: ExitStack, name: str, moment: Round, asked: Collection[int]
+    ) -> tuple[Round, Position | None, list[Mirrored]]:
         key = database_key(name)
         if key in moment.unreachable:
             return moment, None, []  # which its mirrors will say
@@ -60,7 +63,7 @@ class Landing:
             end = database.attainable(moment.pins.get(key) or database.head())
             moment = replace(moment, pins={**moment.pins, key: end})
             self._notice(database, end)
-            due = self._due(database)
+            due = self._due(database, asked)
             if not due:
                 return moment, None, []
             # a slot that is made begins for all tables; otherwise only those that are copied are kept from DDL
@@ -98,10 +101,12 @@ class Landing:
         self.engine.catalog.mark_resync(mine.mirror.id, f"{reason}: {words}")
         _log.warning("%s is copied anew: %s", mine.mirror.full_name, words or reason)
 
-    def _due(self, database: CapturedDatabase) -> list[Mirrored]:
-        """The mirrors that have to be copied, captured as their tables are now."""
-        waiting = [mine for mine in database.mirrored() if mine.stands_at(database.key) is None]
-        for mine in waiting:
+    def _due(self, database: CapturedDatabase, asked: Collection[int]) -> list[Mirrored]:
+        """The mirrors that have to be copied, captured as their tables are now.
+
+        One in ERROR waits until it is refreshed itself: nothing is prepared for it as long as others are.
+        """
+        for mine in _waiting(database, asked):
             try:
                 self._renew(database, mine)
             except TableNotFound:
@@ -110,7 +115,7 @@ class Landing:
                 raise
             except FreshlakeError as error:
                 self.engine.catalog.mark_resync(mine.mirror.id, f"{FAILED}: {error}")
-        return [m for m in database.mirrored() if m.stands_at(database.key) is None and _is_there(m)]
+        return [mine for mine in _waiting(database, asked) if _is_there(mine)]
 
     def _renew(self, database: CapturedDatabase, mine: Mirrored) -> None:
         captured = self.captures.renewed(database, mine.mirror, mine.captured)
@@ -144,6 +149,11 @@ class Landing:
             self.transitions.settle(name)
         except FreshlakeError as error:
             _log.warning("changes in source %s are forgotten later: %s", name, error.message)
+
+
+def _waiting(database: CapturedDatabase, asked: Collection[int]) -> list[Mirrored]:
+    due = [mine for mine in database.mirrored() if mine.stands_at(database.key) is None]
+    return [mine for mine in due if mine.mirror.status is not Status.ERROR or mine.mirror.id in asked]
 
 
 def _is_there(mine: Mirrored) -> bool:

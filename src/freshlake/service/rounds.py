@@ -147,7 +147,7 @@ class Rounds:
         for part in known.parts(known.graph.order()):
             tables = [by_name[name] for name in part if name in by_name]
             ready = [t for t in tables if t.shown_status not in STOPPED]
-            outcome = self._run_part(known, ready, moment, {}) if ready else Outcome()
+            outcome = self._run_all(known, ready, moment) if ready else Outcome()
             stopped = (
                 (t, "quarantined" if t.is_quarantined else "suspended") for t in tables if t.shown_status in STOPPED
             )
@@ -172,6 +172,19 @@ class Rounds:
         if waits_for:
             outcome.results = [not_shown(result, waits_for) for result in outcome.results]
         return outcome
+
+    def _run_all(self, known: Grouping, tables: Sequence[StreamTable], moment: Round) -> Outcome:
+        """Refresh a part; mirrors go on without those that stay in ERROR until a person has looked at them."""
+        outcome = self._run_part(known, tables, moment, {})
+        left = [t for t in tables if str(t.full_name) not in outcome.failed]
+        if outcome.published or not left or not all(t.is_mirror for t in tables):
+            return outcome
+        now = self.engine.catalog.stream_tables_by_id([t.id for t in tables])
+        if not all(now[t.id].status is Status.ERROR for t in tables if t not in left):
+            return outcome
+        again = self._run_part(known, [now[t.id] for t in left], moment, {})
+        kept = [r for r in outcome.results if r.table in outcome.failed]
+        return Outcome([*kept, *again.results], {**outcome.failed, **again.failed}, again.published)
 
     def _raising(self, outcome: Outcome) -> RefreshResult:
         for error in outcome.failed.values():

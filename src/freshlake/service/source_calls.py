@@ -33,9 +33,14 @@ class SourceCalls(Calls):
         """
         return self._sources.add(name, connection, schemas, tables, as_text, cdc_mode)
 
-    def alter_source(self, name: str, *, cdc_mode: str) -> SourceDatabaseInfo:
-        """Capture a source database by `trigger`, from its log (`wal`), or as Freshlake finds best (`auto`)."""
-        return self._sources.alter(name, cdc_mode)
+    def alter_source(
+        self, name: str, *, cdc_mode: str | None = None, as_text: Sequence[str] | None = None
+    ) -> SourceDatabaseInfo:
+        """Capture a source database by `trigger`, from its log (`wal`), or as Freshlake finds best (`auto`).
+
+        With `as_text` these columns (`schema.table.column`), and no others, are taken as text.
+        """
+        return self._sources.alter(name, cdc_mode, as_text)
 
     def drop_source(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:
         """Forget a source database and remove what was installed in it."""

@@ -55,14 +55,19 @@ class Sources:
         made = self.captures.add(name, connection, schemas=schemas, tables=tables, as_text=as_text, cdc_mode=mode)
         return self._info(made)
 
-    def alter(self, name: str, cdc_mode: str) -> SourceDatabaseInfo:
+    def alter(self, name: str, cdc_mode: str | None, as_text: Sequence[str] | None) -> SourceDatabaseInfo:
         """Capture a database another way from now on; raises why it cannot be, and then nothing has changed."""
-        mode, catalog = _mode(cdc_mode), self.captures.engine.catalog
+        catalog = self.captures.engine.catalog
         record = catalog.database(name.strip().lower())
-        wanted = wanted_mode(catalog, replace(record, cdc_mode=mode))
-        if wanted is not CdcMode.AUTO:
-            self.transitions.move(record.name, Mode(wanted))
-        return self._info(catalog.update_database(record.name, cdc_mode=mode))
+        if cdc_mode is not None:
+            mode = _mode(cdc_mode)
+            wanted = wanted_mode(catalog, replace(record, cdc_mode=mode))
+            if wanted is not CdcMode.AUTO:
+                self.transitions.move(record.name, Mode(wanted))
+            catalog.update_database(record.name, cdc_mode=mode)
+        if as_text is not None:
+            self.captures.take_as_text(record.name, as_text)
+        return self._info(catalog.database(record.name))
 
     def drop(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:
         """Forget a database and everything that was made in it; with `cascade` also the stream tables that read it."""

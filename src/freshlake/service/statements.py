@@ -68,8 +68,8 @@ def _source(fl: Freshlake, statement: Any) -> Iterable[Any] | None:
     match statement:
         case s.CreateSource(name, connection, schemas, tables, as_text, mode):
             return [fl.add_postgres(name, connection, schemas=schemas, tables=tables, as_text=as_text, cdc_mode=mode)]
-        case s.AlterSource(name, mode):
-            return [fl.alter_source(name, cdc_mode=mode)]
+        case s.AlterSource(name, mode, as_text):
+            return [fl.alter_source(name, cdc_mode=mode, as_text=as_text)]
         case s.DropSource(name, if_exists, cascade):
             fl.drop_source(name, if_exists=if_exists, cascade=cascade)
             return []

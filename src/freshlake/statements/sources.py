@@ -66,6 +66,8 @@ def _name(cursor: Cursor, what: str) -> str:
 def alter_source(cursor: Cursor) -> AlterSource:
     """After ALTER SOURCE."""
     name = cursor.identifier("the name of a source")
+    if cursor.accept("SET", "AS", "TEXT"):
+        return AlterSource(name, as_text=_names(cursor, "a column: schema.table.column"))
     cursor.expect("SET", "CDC", "MODE")
     return AlterSource(name, _mode(cursor))
 

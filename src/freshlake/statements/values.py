@@ -178,10 +178,11 @@ class CreateSource:
 
 @dataclass(frozen=True)
 class AlterSource:
-    """ALTER SOURCE … SET CDC MODE."""
+    """ALTER SOURCE … SET CDC MODE, or SET AS TEXT."""
 
     name: str
-    cdc_mode: str
+    cdc_mode: str | None = None
+    as_text: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ class Reason(StrEnum):
     PARTITION_TRUNCATED = "partition-truncated"
     CAPTURE_MISSING = "capture-missing"
     IDENTITY_CHANGED = "identity-changed"
+    VALUE_NOT_REPRESENTABLE = "value-not-representable"
 
 
 @dataclass(frozen=True)

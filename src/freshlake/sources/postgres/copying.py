@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyarrow import csv
 
+from freshlake.errors import ValueNotRepresentable
 from freshlake.sources.postgres.events import weighted_rows
 from freshlake.sources.postgres.naming import quoted
 from freshlake.sources.postgres.tables import Captured
@@ -37,7 +39,13 @@ def copy_query(
     with cursor.copy(f"COPY ({query}) TO STDOUT (FORMAT csv, FORCE_QUOTE *)") as lines:
         for piece in _pieces(lines, piece_bytes):
             texts = _parsed(piece, 1 + len(table.columns))
-            yield weighted_rows(table, texts[1:], texts[0].cast(pa.int64()))
+            try:
+                rows = weighted_rows(table, texts[1:], texts[0].cast(pa.int64()))
+            except ValueNotRepresentable:
+                # read to its end, or the transaction could not go on with other tables
+                deque(lines, maxlen=0)
+                raise
+            yield rows
 
 
 def _pieces(lines: Iterable[Any], piece_bytes: int) -> Iterator[bytes]:

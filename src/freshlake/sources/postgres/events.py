@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from freshlake.errors import ValueNotRepresentable
 from freshlake.sources.postgres.compare import Reason
 from freshlake.sources.postgres.decode import decode
 from freshlake.sources.postgres.tables import Captured
@@ -45,6 +46,11 @@ class Resync:
     table: Captured
     reason: Reason
     detail: str
+
+
+def not_representable(table: Captured, error: ValueNotRepresentable) -> Resync:
+    """A value that does not fit concerns its table alone, and only as long as it is there: a copy finds out."""
+    return Resync(table, Reason.VALUE_NOT_REPRESENTABLE, f"{error.message}: {error.detail}")
 
 
 Event = Rows | Truncated | Resync

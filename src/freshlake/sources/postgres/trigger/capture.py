@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from freshlake.errors import CaptureBusy, InvalidArgument, SourceReplaced
+from freshlake.errors import CaptureBusy, InvalidArgument, SourceReplaced, ValueNotRepresentable
 from freshlake.sources.postgres.capture import CopyPoint, Mode
 from freshlake.sources.postgres.compare import Reason, compare
 from freshlake.sources.postgres.connection import transaction
 from freshlake.sources.postgres.copying import PIECE_BYTES, copy_query
 from freshlake.sources.postgres.describe import describe_oids
-from freshlake.sources.postgres.events import Event, Resync, Rows, Truncated
+from freshlake.sources.postgres.events import Event, Resync, Rows, Truncated, not_representable
 from freshlake.sources.postgres.naming import Names
 from freshlake.sources.postgres.pool import Pool
 from freshlake.sources.postgres.position import Position, SnapshotPosition
@@ -119,8 +119,11 @@ class TriggerCapture:
             why = _difference(captured, now.get(captured.oid)) or absent.get(captured.oid)
             if why is not None:
                 yield why
-            else:
+                continue
+            try:
                 yield from self._changes(cursor, captured, start, end)
+            except ValueNotRepresentable as error:
+                yield not_representable(captured, error)
 
     def confirm(self, upto: Position) -> None:
         if not isinstance(upto, SnapshotPosition):

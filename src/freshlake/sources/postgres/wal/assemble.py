@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from freshlake.errors import ValueNotRepresentable
 from freshlake.sources.postgres.compare import Reason
-from freshlake.sources.postgres.events import Event, Resync, Rows, Truncated, weighted_rows
+from freshlake.sources.postgres.events import Event, Resync, Rows, Truncated, not_representable, weighted_rows
 from freshlake.sources.postgres.tables import Captured, Column
 from freshlake.sources.postgres.types import lake_type, with_modifier
 from freshlake.sources.postgres.wal.pgoutput import (
@@ -136,7 +137,11 @@ class Assembler:
         for oid, rows in gathered.items():
             texts = [pa.array(column, pa.binary()).cast(pa.string()) for column in rows.columns]
             table = self._captured[oid]
-            yield Rows(table, weighted_rows(table, texts, pa.array(rows.weights, pa.int64())))
+            try:
+                yield Rows(table, weighted_rows(table, texts, pa.array(rows.weights, pa.int64())))
+            except ValueNotRepresentable as error:
+                self._lost.add(oid)
+                yield not_representable(table, error)
 
 
 def _oids(table: Captured) -> list[int]:
