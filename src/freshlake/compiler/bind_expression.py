@@ -39,6 +39,8 @@ class ExpressionBinder(ABC):
         self.pairs: list[Any] = []
         self.read: dict[int, p.Expr] = {}
         self.attached: list[tuple[p.Column, p.Plan, bool]] = []
+        self.lowered: dict[int, Any] = {}
+        """Subqueries of the operator being read, by their number: one that stands in several places is one column."""
         self.moments: dict[str, p.Column] = {}
         """Fields of the current time that the operator being read asks for."""
         self.places: dict[str, Position] = {}
@@ -215,6 +217,14 @@ class ExpressionBinder(ABC):
     def lower_subquery(self, e: Any, kind: str) -> Any:
         if e.outerAttrs().size():
             raise SUBQUERY_PLACE.raised(place_of(e), "it is correlated")
+        number = int(e.exprId().id())
+        if number not in self.lowered:
+            outside, self.lowered = self.lowered, {}
+            attribute = self.attached_column(e, kind)
+            self.lowered = {**outside, number: attribute}
+        return self.lowered[number]
+
+    def attached_column(self, e: Any, kind: str) -> Any:
         plan, b = e.plan(), self.b
         if kind == "Exists":
             literal = b.module(CATALYST + "expressions.Literal")
@@ -238,6 +248,7 @@ class ExpressionBinder(ABC):
             kind = "LeftOuter" if single else "LeftSingle"
             child = p.Join((*child.columns, column), (child, right), kind, ())
         del self.attached[mark:]
+        self.lowered = {}
         if self.moments:
             columns = tuple(self.moments.values())
             time = p.Scan(columns, current_time.NOW, tuple(self.moments))
