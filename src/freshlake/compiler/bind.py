@@ -302,7 +302,7 @@ class _Binder(ExpressionBinder):
     def partition_key(self, e: Any, place: int) -> tuple[p.Item, p.Column]:
         """A column that rows are partitioned by; one that is computed gets a name of its own."""
         bound = self.expr(e)
-        name = bound.columns[0] if bound.is_column else f"__fl_p{place}"
+        name = bound.columns[0] if bound.is_column else self.unique(f"__fl_p{place}")
         return p.Item(name, None if bound.is_column else bound), p.Column(name, json_type(e.dataType()))
 
     def ordering(self, order: Any) -> tuple[p.Order, ...]:

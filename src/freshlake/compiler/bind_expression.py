@@ -18,6 +18,9 @@ from freshlake.compiler.refusals import RANDOM, SESSION_VALUE, SUBQUERY_PLACE, P
 DRAWN = r"#\d+L?|(?<=_common_expr)_\d+"
 """Numbers that Spark draws for the expressions it makes: other ones each time a query is analyzed."""
 
+_OWN = re.compile(r"^(__fl_)+", re.IGNORECASE)
+"""With this begin the names that rules make."""
+
 _COLLATED = "__COLLATIONS"
 """Where the JSON of a column says that its type, or one inside it, has a collation."""
 
@@ -68,16 +71,20 @@ class ExpressionBinder(ABC):
         key = attribute.exprId().id() if expr_id is None else expr_id
         if key not in self.names:
             plain = re.sub(DRAWN, "", attribute.name())
-            stem = re.sub(r"[^A-Za-z0-9_]", "_", plain)[:32]
+            stem = re.sub(r"[^A-Za-z0-9_]", "_", _OWN.sub("", plain))[:32]
             if scan is None:
                 self.numbered += 1
-            name = f"{stem}_{self.numbered}" if scan is None else f"{stem}_s{scan}"
-            while name in self.taken:
-                name += "_"
-            self.taken.add(name)
+            name = self.unique(f"{stem}_{self.numbered}" if scan is None else f"{stem}_s{scan}")
             self.names[key], self.attributes[key] = name, attribute
             self.pairs.append(self.b.pair(attribute, self.b.stable_alias(self.b.attribute(name), name)))
         return self.names[key]
+
+    def unique(self, name: str) -> str:
+        """Names that differ in case only are the same to the session that runs programs."""
+        while name.lower() in self.taken:
+            name += "_"
+        self.taken.add(name.lower())
+        return name
 
     def ids(self, seq: Any) -> list[int]:
         return [int(x) for x in re.findall(r"#(\d+)L?(?=\x01)", seq.mkString("", "\x01", "\x01"))]
