@@ -124,7 +124,7 @@ class _Binder(ExpressionBinder):
 
     def bind_withcte(self, node: Any) -> p.Plan:
         for definition in self.b.items(node.cteDefs()):
-            self.ctes[definition.id()] = self.walk(definition.child())
+            self.ctes[definition.id()] = self.all_places(definition.child())
         return self.walk(node.plan())
 
     def bind_cterelationref(self, node: Any) -> p.Plan:
