@@ -14,6 +14,7 @@ from freshlake.compiler.bind_expression import ExpressionBinder, json_type
 from freshlake.compiler.bind_guard import without_guards
 from freshlake.compiler.bind_pivot import without_pivot
 from freshlake.compiler.bind_source import Source, not_delta, source_of
+from freshlake.compiler.bind_spoken import refuse_moments
 from freshlake.compiler.bind_window import bind_window_functions
 from freshlake.compiler.bridge import CATALYST, Bridge
 from freshlake.compiler.current_time import NOW, TITLE, is_now
@@ -145,6 +146,7 @@ class _Binder(ExpressionBinder):
         return p.Values((), "one row", node)
 
     def constant(self, node: Any) -> p.Plan:
+        refuse_moments(node)
         return p.Values(self.columns(node), node.toString()[:200], node)
 
     bind_localrelation = constant

@@ -10,6 +10,7 @@ from typing import Any
 
 from freshlake.compiler import current_time
 from freshlake.compiler import plan as p
+from freshlake.compiler.bind_spoken import at_moments
 from freshlake.compiler.bind_udf import OWN_FUNCTIONS, TABLE_FUNCTION, Digests
 from freshlake.compiler.bridge import CATALYST, Bridge
 from freshlake.compiler.origin import place_of
@@ -115,6 +116,7 @@ class ExpressionBinder(ABC):
         e = self.prepare(e, kind)
         if e.containsPattern(self.b.plan_expression):
             e = self.lower(e)
+        e = at_moments(e, self.b)
         if e.containsPattern(self.b.current_like):
             e = self.at_moment(e)
         kind = e.getClass().getSimpleName()

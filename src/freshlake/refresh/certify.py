@@ -75,6 +75,7 @@ def _at_one_moment(frame: DataFrame, bridge: Bridge) -> tuple[DataFrame, int]:
     clock = bridge.alias(bridge.expressions.CurrentTimestamp(), "now")
     marked = bridge.node["Project"](bridge.seq([clock]), frame._jdf.queryExecution().analyzed())
     pinned = bridge.module(CATALYST + "optimizer.ComputeCurrentTime").apply(marked)
+    pinned = bridge.module(CATALYST + "optimizer.SpecialDatetimeValues").apply(pinned)
     dataset = bridge.dataset.ofRows(session, pinned.children().head())
     return cast(DataFrame, ClassicDataFrame(dataset, bridge.spark)), int(pinned.projectList().apply(0).child().value())
 
