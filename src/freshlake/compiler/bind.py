@@ -70,7 +70,8 @@ class Bound:
 
 
 def bind(frame: DataFrame, bridge: Bridge) -> Bound:
-    return _Binder(bridge).bind(frame)
+    with bridge.active():
+        return _Binder(bridge).bind(frame)
 
 
 class _Binder(ExpressionBinder):
