@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import freshlake
+from freshlake.errors import FreshlakeError
 from freshlake.lake import Freshlake
 from freshlake.refresh import queries
 from tests.integration.lakes import ANY_SHARE, orders, rows
@@ -75,3 +76,33 @@ def test_a_view_that_gives_its_name_to_a_table_changes_what_reads_it(
         for name in names:
             assert rows(fl, name) == rows(fl, "SELECT region FROM shown")
             assert str(fl.refresh(name).action) == "NO_DATA"
+
+
+@pytest.fixture
+def another_session(spark: SparkSession) -> Iterator[Callable[[], None]]:
+    """Makes a session active in this thread that takes texts and overflows in another way."""
+    sessions = spark._jvm.org.apache.spark.sql.classic.SparkSession  # type: ignore[union-attr]
+    before = sessions.getActiveSession()
+    other = spark.newSession()
+    other.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    other.conf.set("spark.sql.ansi.enabled", "false")
+    yield lambda: sessions.setActiveSession(other._jsparkSession)
+    if before.isDefined():
+        sessions.setActiveSession(before.get())
+
+
+def test_a_query_means_the_same_whatever_session_is_active(
+    spark: SparkSession, lake_dir: Path, another_session: Callable[[], None]
+) -> None:
+    with freshlake.connect(lake_dir, settings=ANY_SHARE) as fl:
+        fl.sql("CREATE TABLE big (x BIGINT, ts TIMESTAMP) USING delta")
+        fl.sql("INSERT INTO big VALUES (1, TIMESTAMP '2024-01-01 12:00:00')")
+        fl.create_stream_table("total", "SELECT sum(x) AS s FROM big WHERE ts > TIMESTAMP '2024-01-01 00:00:00'")
+    with freshlake.connect(lake_dir, settings=ANY_SHARE) as fl:
+        fl.sql("INSERT INTO big VALUES (2, TIMESTAMP '2024-01-01 00:00:01')")
+        another_session()
+        assert str(fl.refresh("total").action) == "DIFFERENTIAL"
+        fl.sql("INSERT INTO big VALUES (9223372036854775807, TIMESTAMP '2024-01-02 00:00:00')")
+        another_session()
+        with pytest.raises(FreshlakeError, match=r"(?i)overflow"):
+            fl.refresh("total", mode="DIFFERENTIAL")

@@ -301,6 +301,48 @@ def test_functions_of_a_session_are_refused_by_name(fl: tuple[Freshlake, ManualC
         lake.create_stream_table("refused", "SELECT id, shuffle(array(1, 2)) AS s FROM t")
 
 
+SPOKEN = {
+    "compared": "SELECT id FROM ev WHERE ts > 'yesterday'",
+    "cast": "SELECT id FROM ev WHERE ts <= CAST('now' AS TIMESTAMP) AND ts > to_timestamp(concat('to', 'day'))",
+    "typed": "SELECT id FROM ev WHERE d = DATE 'today'",
+    "viewed": "SELECT id FROM soon",
+    "local": "SELECT id FROM ev WHERE CAST(ts AS TIMESTAMP_NTZ) < TIMESTAMP_NTZ 'now' AND d IN ('epoch', 'Today ')",
+    "only text": "SELECT id FROM ev WHERE CAST(named_struct('a', 'now') AS STRUCT<b: STRING>).b = 'now'",
+}
+
+
+def test_moments_that_are_written_as_text_pass(fl: tuple[Freshlake, ManualClock]) -> None:
+    lake, clock = fl
+    lake.sql("CREATE TABLE ev (id INT, ts TIMESTAMP, d DATE) USING delta")
+    times = ("02-28 12:00", "03-01 13:00", "03-02 08:00", "03-02 20:00")
+    for number, time in enumerate(times, 1):
+        lake.sql(f"INSERT INTO ev VALUES ({number}, TIMESTAMP '2026-{time}:00Z', DATE '2026-{time[:5]}')")
+    lake.sql("CREATE VIEW soon AS SELECT id FROM ev WHERE d >= DATE 'Tomorrow'")
+    query = " UNION ALL ".join(q.replace("id", f"'{name}' AS what, id", 1) for name, q in SPOKEN.items())
+    lake.create_stream_table("spoken", query, refresh_mode="DIFFERENTIAL")
+
+    def found() -> dict[str, list[int]]:
+        shown = lake.table("spoken").collect()
+        return {name: sorted(row["id"] for row in shown if row["what"] == name) for name in SPOKEN}
+
+    every = [1, 2, 3, 4]
+    assert list(found().values()) == [every, [2], [2], [3, 4], [2], every]
+    clock.advance(86_400)
+    assert str(lake.refresh("spoken").action) == "DIFFERENTIAL"
+    assert list(found().values()) == [[2, 3, 4], [3], [3, 4], [], [3], every]
+    clock.advance(86_400)
+    lake.sql("DELETE FROM ev WHERE id IN (2, 3)")
+    lake.refresh("spoken")
+    assert list(found().values()) == [[4], [], [], [], [], [1, 4]]
+    assert lake.verify("spoken").equal
+
+
+def test_a_moment_as_text_among_rows_of_values_is_refused(fl: tuple[Freshlake, ManualClock]) -> None:
+    lake, _ = fl
+    with pytest.raises(UnsupportedQuery, match="DATE 'today'"):
+        lake.create_stream_table("refused", "SELECT id FROM t JOIN VALUES (DATE 'today') AS x(d)")
+
+
 def test_the_check_of_a_new_table_is_made_at_one_moment(
     fl: tuple[Freshlake, ManualClock], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ from freshlake.compiler.bind_expression import ExpressionBinder, json_type
 from freshlake.compiler.bind_guard import without_guards
 from freshlake.compiler.bind_pivot import without_pivot
 from freshlake.compiler.bind_source import Source, not_delta, source_of
+from freshlake.compiler.bind_spoken import refuse_moments
 from freshlake.compiler.bind_window import bind_window_functions
 from freshlake.compiler.bridge import CATALYST, Bridge
 from freshlake.compiler.current_time import NOW, TITLE, is_now
@@ -69,7 +70,8 @@ class Bound:
 
 
 def bind(frame: DataFrame, bridge: Bridge) -> Bound:
-    return _Binder(bridge).bind(frame)
+    with bridge.active():
+        return _Binder(bridge).bind(frame)
 
 
 class _Binder(ExpressionBinder):
@@ -124,7 +126,7 @@ class _Binder(ExpressionBinder):
 
     def bind_withcte(self, node: Any) -> p.Plan:
         for definition in self.b.items(node.cteDefs()):
-            self.ctes[definition.id()] = self.walk(definition.child())
+            self.ctes[definition.id()] = self.all_places(definition.child())
         return self.walk(node.plan())
 
     def bind_cterelationref(self, node: Any) -> p.Plan:
@@ -145,6 +147,7 @@ class _Binder(ExpressionBinder):
         return p.Values((), "one row", node)
 
     def constant(self, node: Any) -> p.Plan:
+        refuse_moments(node)
         return p.Values(self.columns(node), node.toString()[:200], node)
 
     bind_localrelation = constant
@@ -302,7 +305,7 @@ class _Binder(ExpressionBinder):
     def partition_key(self, e: Any, place: int) -> tuple[p.Item, p.Column]:
         """A column that rows are partitioned by; one that is computed gets a name of its own."""
         bound = self.expr(e)
-        name = bound.columns[0] if bound.is_column else f"__fl_p{place}"
+        name = bound.columns[0] if bound.is_column else self.unique(f"__fl_p{place}")
         return p.Item(name, None if bound.is_column else bound), p.Column(name, json_type(e.dataType()))
 
     def ordering(self, order: Any) -> tuple[p.Order, ...]:

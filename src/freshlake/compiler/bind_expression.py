@@ -10,6 +10,7 @@ from typing import Any
 
 from freshlake.compiler import current_time
 from freshlake.compiler import plan as p
+from freshlake.compiler.bind_spoken import at_moments
 from freshlake.compiler.bind_udf import OWN_FUNCTIONS, TABLE_FUNCTION, Digests
 from freshlake.compiler.bridge import CATALYST, Bridge
 from freshlake.compiler.origin import place_of
@@ -17,6 +18,9 @@ from freshlake.compiler.refusals import RANDOM, SESSION_VALUE, SUBQUERY_PLACE, P
 
 DRAWN = r"#\d+L?|(?<=_common_expr)_\d+"
 """Numbers that Spark draws for the expressions it makes: other ones each time a query is analyzed."""
+
+_OWN = re.compile(r"^(__fl_)+", re.IGNORECASE)
+"""With this begin the names that rules make."""
 
 _COLLATED = "__COLLATIONS"
 """Where the JSON of a column says that its type, or one inside it, has a collation."""
@@ -39,6 +43,8 @@ class ExpressionBinder(ABC):
         self.pairs: list[Any] = []
         self.read: dict[int, p.Expr] = {}
         self.attached: list[tuple[p.Column, p.Plan, bool]] = []
+        self.lowered: dict[int, Any] = {}
+        """Subqueries of the operator being read, by their number: one that stands in several places is one column."""
         self.moments: dict[str, p.Column] = {}
         """Fields of the current time that the operator being read asks for."""
         self.places: dict[str, Position] = {}
@@ -66,16 +72,20 @@ class ExpressionBinder(ABC):
         key = attribute.exprId().id() if expr_id is None else expr_id
         if key not in self.names:
             plain = re.sub(DRAWN, "", attribute.name())
-            stem = re.sub(r"[^A-Za-z0-9_]", "_", plain)[:32]
+            stem = re.sub(r"[^A-Za-z0-9_]", "_", _OWN.sub("", plain))[:32]
             if scan is None:
                 self.numbered += 1
-            name = f"{stem}_{self.numbered}" if scan is None else f"{stem}_s{scan}"
-            while name in self.taken:
-                name += "_"
-            self.taken.add(name)
+            name = self.unique(f"{stem}_{self.numbered}" if scan is None else f"{stem}_s{scan}")
             self.names[key], self.attributes[key] = name, attribute
             self.pairs.append(self.b.pair(attribute, self.b.stable_alias(self.b.attribute(name), name)))
         return self.names[key]
+
+    def unique(self, name: str) -> str:
+        """Names that differ in case only are the same to the session that runs programs."""
+        while name.lower() in self.taken:
+            name += "_"
+        self.taken.add(name.lower())
+        return name
 
     def ids(self, seq: Any) -> list[int]:
         return [int(x) for x in re.findall(r"#(\d+)L?(?=\x01)", seq.mkString("", "\x01", "\x01"))]
@@ -106,6 +116,7 @@ class ExpressionBinder(ABC):
         e = self.prepare(e, kind)
         if e.containsPattern(self.b.plan_expression):
             e = self.lower(e)
+        e = at_moments(e, self.b)
         if e.containsPattern(self.b.current_like):
             e = self.at_moment(e)
         kind = e.getClass().getSimpleName()
@@ -215,6 +226,14 @@ class ExpressionBinder(ABC):
     def lower_subquery(self, e: Any, kind: str) -> Any:
         if e.outerAttrs().size():
             raise SUBQUERY_PLACE.raised(place_of(e), "it is correlated")
+        number = int(e.exprId().id())
+        if number not in self.lowered:
+            outside, self.lowered = self.lowered, {}
+            attribute = self.attached_column(e, kind)
+            self.lowered = {**outside, number: attribute}
+        return self.lowered[number]
+
+    def attached_column(self, e: Any, kind: str) -> Any:
         plan, b = e.plan(), self.b
         if kind == "Exists":
             literal = b.module(CATALYST + "expressions.Literal")
@@ -238,6 +257,7 @@ class ExpressionBinder(ABC):
             kind = "LeftOuter" if single else "LeftSingle"
             child = p.Join((*child.columns, column), (child, right), kind, ())
         del self.attached[mark:]
+        self.lowered = {}
         if self.moments:
             columns = tuple(self.moments.values())
             time = p.Scan(columns, current_time.NOW, tuple(self.moments))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from py4j.java_gateway import JavaObject, is_instance_of
@@ -67,6 +68,7 @@ class Bridge:
         self.python_udf = pattern.PYTHON_UDF()
         self.random_seed = pattern.EXPRESSION_WITH_RANDOM_SEED()
         self.dataset = jvm.org.apache.spark.sql.classic.Dataset
+        self.sessions = jvm.org.apache.spark.sql.classic.SparkSession
         self.parser = spark._jsparkSession.sessionState().sqlParser()
         self._stable_id = self.new_id()
 
@@ -128,8 +130,24 @@ class Bridge:
 
     def parse(self, sql: str) -> Any:
         if sql not in self._parsed:
-            self._parsed[sql] = self.parser.parseExpression(sql)
+            with self.active():
+                self._parsed[sql] = self.parser.parseExpression(sql)
         return self._parsed[sql]
+
+    @contextlib.contextmanager
+    def active(self) -> Iterator[None]:
+        """Catalyst asks the session that is active in the thread how casts fail and what time it is where: any of the
+        user's, or none at all, unless it is this one."""
+        sessions = self.sessions
+        before = sessions.getActiveSession()
+        sessions.setActiveSession(self.spark._jsparkSession)
+        try:
+            yield
+        finally:
+            if before.isDefined():
+                sessions.setActiveSession(before.get())
+            else:
+                sessions.clearActiveSession()
 
     def null(self, attribute: Any, kind: str) -> Any:
         """A NULL of the attribute's type, or of a type in Spark's JSON where there is no attribute."""

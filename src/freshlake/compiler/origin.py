@@ -31,6 +31,16 @@ def place_of(node: Any, word: str | None = None) -> Position | None:
     return int(line), int(column) + 1
 
 
+def text_of(node: Any) -> str | None:
+    """What a node was parsed from, also in the text of a view; None for what was not written as text."""
+    origin = node.origin()
+    parts = (origin.sqlText(), origin.startIndex(), origin.stopIndex())
+    if any(part.isEmpty() for part in parts):
+        return None
+    text, start, stop = (part.get() for part in parts)
+    return str(text)[start : stop + 1]
+
+
 @contextlib.contextmanager
 def located(node: Any) -> Iterator[None]:
     """A refusal inside the block says where, if it does not yet: the innermost node knows best."""

@@ -70,12 +70,12 @@ def _as_spark_sees(
 
 def _at_one_moment(frame: DataFrame, bridge: Bridge) -> tuple[DataFrame, int]:
     """The query with the current time that Spark gives it, and that time in microseconds since 1970."""
-    session = bridge.spark._jsparkSession
-    bridge.jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session)
     clock = bridge.alias(bridge.expressions.CurrentTimestamp(), "now")
-    marked = bridge.node["Project"](bridge.seq([clock]), frame._jdf.queryExecution().analyzed())
-    pinned = bridge.module(CATALYST + "optimizer.ComputeCurrentTime").apply(marked)
-    dataset = bridge.dataset.ofRows(session, pinned.children().head())
+    with bridge.active():
+        marked = bridge.node["Project"](bridge.seq([clock]), frame._jdf.queryExecution().analyzed())
+        pinned = bridge.module(CATALYST + "optimizer.ComputeCurrentTime").apply(marked)
+        pinned = bridge.module(CATALYST + "optimizer.SpecialDatetimeValues").apply(pinned)
+    dataset = bridge.dataset.ofRows(bridge.spark._jsparkSession, pinned.children().head())
     return cast(DataFrame, ClassicDataFrame(dataset, bridge.spark)), int(pinned.projectList().apply(0).child().value())
 
 
