@@ -25,7 +25,8 @@ class Overtaken(Reading):
     def __init__(self, looks: list[int], readable: set[int]) -> None:
         self.looks, self.readable = looks, readable
         catalog = SimpleNamespace(newest_fold=self.newest)
-        layout = SimpleNamespace(root=lambda table, generation: SimpleNamespace(read=self.read))
+        storage = SimpleNamespace(read=self.read)
+        layout = SimpleNamespace(root=lambda table, generation: storage, is_there=lambda *_: True)
         super().__init__(cast(Any, SimpleNamespace(catalog=catalog, layout=layout, spark=None)))
 
     def newest(self, *_: Any, **__: Any) -> Any:
@@ -41,7 +42,8 @@ class Overtaken(Reading):
         return []
 
 
-TABLE = cast(StreamTable, SimpleNamespace(id=1, full_name=SimpleNamespace(short="revenue")))
+STATE = {"id": 1, "storage_id": "s", "published_generation": 1, "published_version": 8}
+TABLE = cast(StreamTable, SimpleNamespace(**STATE, full_name=SimpleNamespace(short="revenue")))
 
 
 def test_a_fold_and_a_clean_up_in_between_lose_nothing() -> None:

@@ -72,7 +72,11 @@ class Lake:
             self.catalog.register_table(TableName.parse(source))
             table = added(self.catalog, name, schedule="1s")
             self.catalog.replace_dependencies(table.id, reads(source))
-            committed(self.catalog, table, 1, START, generation=1, frontier=frontier(**{source: 1}))
+            self.loaded(table, frontier(**{source: 1}))
+
+    def loaded(self, table: StreamTable, at: dict[str, Any]) -> None:
+        after = committed(self.catalog, table, 1, START, generation=1, frontier=at)
+        Path(self.engine.layout.root(after, 1).path).mkdir(parents=True)
 
     def ticked(self, seconds: float = 2) -> Tick:
         self.clock.advance(seconds)
@@ -221,7 +225,7 @@ def test_a_database_that_does_not_answer_is_waited_for_once_in_a_tick_and_then_w
     mirror = added(catalog, "shop.public.orders", schedule="1s", definition_kind=DefinitionKind.CAPTURE)
     catalog.replace_dependencies(mirror.id, [Dependency(key, SourceType.POSTGRES, "shop", "1")])
     at = {"sources": {key: Position("shop", 1, "f").to_json()}}
-    committed(catalog, mirror, 1, START, generation=1, frontier=at)
+    lake.loaded(mirror, at)
     lake.engine.captured = lambda edge: cast(Source, shop)
     nothing = SimpleNamespace(forget=lambda: None)
     database = {"attainable": lambda end: end, "mirrored": list, "gaps": dict, "release": lambda: None}
