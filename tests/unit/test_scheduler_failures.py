@@ -32,6 +32,7 @@ from freshlake.service.sampler import Sampler
 from freshlake.service.scheduler import Scheduler
 from freshlake.service.transitions import Transitions
 from freshlake.sources.protocol import Position, Source
+from freshlake.storage.layout import BASE, LOG
 from tests.unit.catalog_cases import added, committed, frontier, reads
 
 START = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -76,7 +77,8 @@ class Lake:
 
     def loaded(self, table: StreamTable, at: dict[str, Any]) -> None:
         after = committed(self.catalog, table, 1, START, generation=1, frontier=at)
-        Path(self.engine.layout.root(after, 1).path).mkdir(parents=True)
+        for part in (BASE, LOG):
+            Path(self.engine.layout.root(after, 1).path, part, "_delta_log").mkdir(parents=True)
 
     def ticked(self, seconds: float = 2) -> Tick:
         self.clock.advance(seconds)
