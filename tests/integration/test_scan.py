@@ -65,7 +65,7 @@ def test_a_path_that_looks_encoded_is_not_mistaken_for_another(spark: SparkSessi
     os.rename(lake_dir / "t", encoded)
     write_deltalake(decoded, pa.table({"id": [99]}))
     snapshot = open_snapshot(encoded)
-    assert snapshot.needs_delta_reader == "a path with an encoded character"
+    assert snapshot.needs_delta_reader == "a path with '%20'"
     assert snapshot.table_id != open_snapshot(decoded).table_id
     assert read(spark, snapshot).count() == 5
 

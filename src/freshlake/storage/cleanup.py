@@ -61,7 +61,7 @@ def vacuum(path: str, keep_base: Iterable[int], min_age_seconds: int) -> int:
     if min_age_seconds < 0:
         raise InvalidArgument("min_age_seconds must not be negative")
     hours = math.ceil(min_age_seconds / 3600)
-    base_note = next((note for _, note in notes(open_table(f"{path}/{BASE}")) if note is not None), None)
+    base_note = next((note for _, note in notes(f"{path}/{BASE}") if note is not None), None)
     folded = base_note.folded_version if base_note is not None else None
     certificate = base_note.certificate if base_note is not None else None
     deleted = _vacuum(f"{path}/{BASE}", sorted(set(keep_base)), hours, Note(NoteKind.VACUUM, certificate, folded))

@@ -119,7 +119,9 @@ def _start(turn: Turn, log: Log, upto: int, point: FoldPoint) -> tuple[FoldPoint
     If it is not (a foreign commit, a load or fold of versions that were rolled back), only a rewrite from the recorded
     point is right.
     """
-    since = list(takewhile(lambda commit: commit[0] > point.base_version, notes(turn.table)))
+    since = list(
+        takewhile(lambda commit: commit[0] > point.base_version, notes(f"{turn.path}/{BASE}", turn.table.version()))
+    )
     if not since:
         return point, True
     head, newest = since[0]

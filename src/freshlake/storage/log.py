@@ -77,7 +77,7 @@ class Log:
     def certificate(self, version: int) -> Certificate:
         """The certificate of a version. Older ones disappear with the table's own history."""
         if 0 < version <= self.head:
-            for _, note in notes(self.table):
+            for _, note in notes(self.path, self.table.version()):
                 if note is not None and note.certificate is not None and note.certificate.version == version:
                     return note.certificate
         raise StorageMissing(
