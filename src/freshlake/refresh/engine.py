@@ -37,7 +37,7 @@ from freshlake.refresh.learned import Learned
 from freshlake.refresh.leasing import leased
 from freshlake.refresh.quarantine import held_back
 from freshlake.refresh.refused import defect, full_refused, refused, require_differential
-from freshlake.refresh.result import RefreshResult
+from freshlake.refresh.result import RefreshResult, result_of
 from freshlake.refresh.situation import BLOWN, Situation, SourceChange, bounds
 from freshlake.refresh.spark_errors import translated
 from freshlake.refresh.terms import DEFAULT_TERMS, Terms
@@ -247,7 +247,7 @@ class _Refresh:
             if known is error:
                 raise
             raise known from error
-        return commit.result(done, decision, count.jobs, self._elapsed(), self.timings)
+        return result_of(done, decision, count.jobs, self._elapsed(), self.timings)
 
     def _mark(self, phase: str) -> None:
         self.engine.reached(phase)
@@ -350,4 +350,5 @@ class _Refresh:
             code = "delta-evaluation-error" if isinstance(error, DataError) else "history-lost"
             code = error.code if isinstance(error, RecursionLimit) else code
             again = replace(decision, action=Action.FULL, reason=code, detail=error.message)
+            recover.roll_back(self.engine, work.table, work.lease)
             return replace(work, decision=again).perform(), again
