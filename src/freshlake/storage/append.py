@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from freshlake.errors import CommitConflict, InvariantViolated, LeaseLost, StorageCorrupt, StorageMissing
+from freshlake.errors import CommitConflict, InvariantViolated, LeaseLost, StorageCorrupt
 from freshlake.storage.base import driver_writable
 from freshlake.storage.certificate import Certificate, Note, NoteKind
 from freshlake.storage.layout import VERSION, to_stored
@@ -58,7 +58,7 @@ def append(spark: SparkSession, path: str, stored: StructType, delta: Relation, 
 
 
 def _commit(log: Log, staged: Staged, ours: Certificate) -> Certificate:
-    count = _row_count(ours, log.last_certificate(), staged)
+    count = _row_count(ours, log, staged)
     if count is not None and count < 0:
         raise InvariantViolated(
             f"refresh {ours.refresh_id} would delete rows that are not there",
@@ -74,19 +74,15 @@ def already_committed(log: Log, ours: Certificate) -> Certificate | None:
     """The committed certificate if this very refresh is in the log already; raises if another one took its place."""
     log.check(ours.epoch)
     last = log.last_certificate()
-    if last is not None and ours.version <= log.head:
-        return _settle(_made(log, ours.version) or last, ours)
+    if ours.version <= log.head:
+        # nobody made it where a refresh left an internal node as it is
+        made = log.known_certificate(ours.version) or last
+        if made is None:
+            raise CommitConflict(f"version {ours.version} is already taken", detail=f"{log.path} is at {log.head}")
+        return _settle(made, ours)
     if last is not None and last.epoch > ours.epoch:
         raise _conflict(last, ours)
     return None
-
-
-def _made(log: Log, version: int) -> Certificate | None:
-    """Who made a version; None when nobody did: a refresh that leaves an internal node as it is leaves one out."""
-    try:
-        return log.certificate(version)
-    except StorageMissing:
-        return None
 
 
 def confirm(log: Log, ours: Certificate) -> Certificate:
@@ -114,10 +110,11 @@ def _conflict(found: Certificate, ours: Certificate) -> CommitConflict | LeaseLo
     return CommitConflict(f"version {ours.version} is already taken", detail=detail)
 
 
-def _row_count(ours: Certificate, last: Certificate | None, staged: Staged) -> int | None:
+def _row_count(ours: Certificate, log: Log, staged: Staged) -> int | None:
     if ours.row_count is not None:
         return ours.row_count
-    before = 0 if last is None else last.row_count
+    last = log.last_certificate()
+    before = last.row_count if last is not None else None if log.head else 0
     return None if before is None else before + staged.inserted - staged.deleted
 
 

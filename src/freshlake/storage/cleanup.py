@@ -20,12 +20,14 @@ _ORPHAN_HOURS = 24
 
 
 def rollback(path: str, upto: int, epoch: int) -> None:
-    """Drop log versions after `upto`, which were never recorded; repeating it changes nothing."""
+    """Drop log versions after `upto`, which were never recorded; repeating it changes nothing.
+
+    The certificate of `upto` may be older than the history that the log keeps: then it has none until the next version.
+    """
     log = Log(path)
     if log.head <= upto:
         return
-    certificate = log.certificate(upto) if upto > 0 else None
-    note = Note(NoteKind.ROLLBACK, certificate)
+    note = Note(NoteKind.ROLLBACK, log.known_certificate(upto))
     # An orphan load moved the floor; what it loaded does not count any more.
     removals = _removals(log.stored_files(upto, log.head))
     log.commit(removals, note, epoch, head=upto, floor=min(log.floor, upto))

@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructField, StructType
 
-from freshlake.errors import CommitConflict, InvariantViolated, StorageMissing
+from freshlake.errors import CommitConflict, InvariantViolated
 from freshlake.storage.base import (
     Turn,
     driver_writable,
@@ -96,7 +96,7 @@ def _fold(
     state = State(spark, base, limits=limits)
     chosen = (form or choose(state, delta)) if intact else FoldForm.REWRITE
     parent = None if chosen is FoldForm.REWRITE else base.version
-    note = Note(NoteKind.FOLD, _certificate(log, upto), folded_version=upto, parent=parent)
+    note = Note(NoteKind.FOLD, log.known_certificate(upto), folded_version=upto, parent=parent)
     with translated(path):
         _write(state, turn, delta, note, chosen)
     version = newest_note(turn, note)
@@ -134,15 +134,8 @@ def _start(turn: Turn, log: Log, upto: int, point: FoldPoint) -> tuple[FoldPoint
 
 
 def _is_committed(log: Log, version: int, certificate: Certificate | None) -> bool:
-    committed = _certificate(log, version)
+    committed = log.known_certificate(version)
     return committed is not None and certificate is not None and committed.is_same_refresh(certificate)
-
-
-def _certificate(log: Log, version: int) -> Certificate | None:
-    try:
-        return log.certificate(version)
-    except StorageMissing:
-        return None
 
 
 def _write(state: State, turn: Turn, delta: Relation, note: Note, form: FoldForm) -> None:
