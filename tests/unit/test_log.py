@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,7 +15,7 @@ from freshlake.errors import CommitConflict, LeaseLost
 from freshlake.storage.certificate import Certificate
 from freshlake.storage.log import Log
 from freshlake.storage.relation import Relation, arrow_schema, weighted
-from freshlake.storage.table import ChangeLogged
+from freshlake.storage.table import EMPTY, ChangeLogged, Limits
 from tests.integration.change_logged_model import certificate
 
 SCHEMA = StructType([StructField("a", LongType())])
@@ -69,6 +71,30 @@ def test_a_rollback_leaves_the_certificate_of_the_version_before(table: ChangeLo
     table.rollback(1, epoch=1)
     assert table.last_certificate() == first
     assert append(table, 2).row_count == 2
+
+
+def test_files_of_writes_that_died_are_removed_a_day_later(table: ChangeLogged) -> None:
+    append(table, 1)
+    folders = [Path(table.path) / part for part in ("log/__fl_version=2", "base")]
+    for folder in folders:
+        folder.mkdir(exist_ok=True)
+        for name in ("young.parquet", "old.parquet"):
+            (folder / name).write_bytes(b"")
+        long_ago = time.time() - 25 * 3600
+        os.utime(folder / "old.parquet", (long_ago, long_ago))
+    assert table.vacuum([], min_age_seconds=3600) == 2
+    assert all((folder / "young.parquet").exists() for folder in folders)
+    assert not any((folder / "old.parquet").exists() for folder in folders)
+    assert table.vacuum([], min_age_seconds=3600) == 0
+    assert append(table, 2).row_count == 2
+
+
+def test_few_entries_that_stand_for_many_rows_are_left_to_spark(table: ChangeLogged) -> None:
+    append(table, 1, weight=5)
+    for most, rows in ((5, 5), (4, None)):
+        table.limits = Limits(rows=most)
+        found = table.lookup(NO_SPARK, 1, EMPTY, ["a"])
+        assert (found and found.num_rows) == rows
 
 
 def test_a_rollback_comes_too_late_after_a_fence(table: ChangeLogged) -> None:

@@ -72,6 +72,13 @@ def vacuum(path: str, keep_base: Iterable[int], min_age_seconds: int) -> int:
 
 
 def _vacuum(path: str, keep: Sequence[int], hours: int, note: Note) -> int:
+    """Delete files that were removed so long ago, and orphans."""
+    if hours >= _ORPHAN_HOURS:
+        return _deleted(path, keep, hours, note, orphans=True)
+    return _deleted(path, keep, hours, note) + _deleted(path, keep, _ORPHAN_HOURS, note, orphans=True)
+
+
+def _deleted(path: str, keep: Sequence[int], hours: int, note: Note, orphans: bool = False) -> int:
     table = open_table(path)
     try:
         files = table.vacuum(
@@ -79,7 +86,7 @@ def _vacuum(path: str, keep: Sequence[int], hours: int, note: Note) -> int:
             dry_run=False,
             enforce_retention_duration=False,
             commit_properties=commit_properties(note),
-            full=hours >= _ORPHAN_HOURS,
+            full=orphans,
             keep_versions=[version for version in keep if version != table.version()] or None,
         )
     except CommitFailedError as error:

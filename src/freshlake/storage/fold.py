@@ -33,10 +33,10 @@ from freshlake.storage.commits import notes
 from freshlake.storage.identity import expand, prepare, same
 from freshlake.storage.layout import BASE, FoldPoint, Limits
 from freshlake.storage.log import Log
-from freshlake.storage.netting import copies, negative, positive
+from freshlake.storage.netting import copies, negative, positive, totals
 from freshlake.storage.partitions import excess_files
 from freshlake.storage.read import State, open_base
-from freshlake.storage.relation import WEIGHT, Relation, local_frame
+from freshlake.storage.relation import WEIGHT, Relation, local_frame, weighted
 from freshlake.storage.scan import Snapshot
 from freshlake.storage.scan.columns import quoted
 from freshlake.storage.small import small_rows
@@ -161,7 +161,7 @@ def _is_writable(state: State) -> bool:
 
 
 def _append(state: State, turn: Turn, delta: Relation, note: Note) -> None:
-    if delta.arrow is None or not _is_writable(state):
+    if delta.arrow is None or not _is_writable(state) or totals(delta.arrow)[0] > state.limits.rows:
         write_base(turn, expand(delta.dataframe(state.spark)), note, "append")
         return
     write_rows(turn, state.base.schema, copies(delta.arrow), note, "append")
@@ -173,6 +173,11 @@ def _merge(state: State, turn: Turn, entries: pa.Table, note: Note) -> None:
     left = state.remaining(removed).toArrow()
     if negative(left).num_rows:
         raise InvariantViolated(f"the log of {turn.path} removes rows that are not in its base")
+    if totals(entries)[0] + totals(left)[0] > state.limits.rows:
+        # few entries may stand for more copies than the driver holds
+        delta = Relation.of_arrow(entries, weighted(state.base.schema), insert_only=False)
+        _rewrite(state, turn, delta, note)
+        return
     added = [copies(positive(entries)), copies(left.select(entries.column_names).cast(entries.schema))]
     source = _source(state, removed.drop_columns([WEIGHT]), pa.concat_tables(added))
     schema = state.base.schema
