@@ -63,6 +63,7 @@ from freshlake.service.tables import Tables
 from freshlake.service.transitions import Transitions
 from freshlake.service.upkeep import Upkeep
 from freshlake.storage.scan import KEPT
+from freshlake.storage.scan.paths import not_written
 
 
 def connect(
@@ -82,6 +83,11 @@ def connect(
     setting of that name: a PostgreSQL URL, unless the catalog is to be in the lake folder.
     """
     folder = Path(lake or warehouse or "lake").expanduser().resolve()
+    if (found := not_written(str(folder))) is not None:
+        raise InvalidArgument(
+            f"the lake folder {folder} cannot be used: {found!r} in its path has a meaning of its own",
+            hint="rename the folder, or choose another one; spaces and letters of any language are fine",
+        )
     given = {**(settings or {}), **({} if catalog is None else {"catalog": catalog})}
     chosen = Settings.load(folder, given)
     opened = Catalog.open(folder, url=chosen.catalog, clock=clock)

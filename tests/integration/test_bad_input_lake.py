@@ -89,6 +89,13 @@ def test_a_file_where_the_lake_should_be(tmp_path: Path) -> None:
     refuses(place / "below", e.LakeNotWritable)
 
 
+@pytest.mark.parametrize("name", ["a%20b", "a[b]", "a\\b"])
+def test_a_path_whose_characters_mean_something_else(tmp_path: Path, name: str) -> None:
+    error = refuses(tmp_path / name, e.InvalidArgument)
+    assert str(tmp_path / name) in error.message
+    assert not (tmp_path / name).exists()
+
+
 def test_a_folder_without_permission() -> None:
     user, nobody = os.geteuid(), 65534
     assert freshlake.connect  # loaded now: nobody may be unable to read the packages

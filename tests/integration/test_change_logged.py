@@ -6,12 +6,15 @@ import random
 from collections import Counter
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import Row, SparkSession
 
 from freshlake.errors import InvalidArgument, InvariantViolated
+from freshlake.storage import fold as folding
 from freshlake.storage.identity import violation
 from freshlake.storage.layout import Pending
+from freshlake.storage.netting import copies, totals
 from freshlake.storage.relation import WEIGHT
 from freshlake.storage.scan import KeyFilter
 from freshlake.storage.table import EMPTY, FoldForm, FoldPoint, Limits
@@ -129,6 +132,22 @@ def test_an_empty_table_has_no_rows_no_certificate_and_takes_an_empty_batch(keye
     assert keyed.table.changes(keyed.spark, 0, 1).is_empty
     assert keyed.fold() == FoldPoint(0, 1)
     keyed.check(1)
+
+
+def test_few_entries_that_stand_for_many_rows_are_folded_by_spark(
+    keyed: Modelled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def bounded(entries: pa.Table) -> pa.Table:
+        assert totals(entries)[0] <= 4
+        return copies(entries)
+
+    monkeypatch.setattr(folding, "copies", bounded)
+    keyed.table.limits = Limits(rows=4, small_rows=0)
+    keyed.load({0: 1})
+    for weights, form in (({1: 9}, FoldForm.APPEND), ({1: -1, 2: 1}, FoldForm.MERGE)):
+        keyed.append(weights)
+        keyed.fold(form=form)
+        keyed.check(keyed.head)
 
 
 def test_an_empty_load_is_a_version_like_any_other(keyed: Modelled) -> None:

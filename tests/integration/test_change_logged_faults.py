@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrameWriter, SparkSession
 from pyspark.sql.types import StructType
 
 from freshlake.errors import CommitConflict, InvariantViolated, LeaseLost, StorageCorrupt, StorageMissing
@@ -98,6 +98,14 @@ def test_a_clean_up_at_the_same_time_does_not_disturb_a_writer(
     model.append({1: 1})
     model.check(2)
     assert (model.table.head(), model.table.floor()) == (2, 1)
+
+
+def test_rows_that_went_elsewhere_are_no_version(model: Modelled, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = DataFrameWriter.parquet
+    monkeypatch.setattr(DataFrameWriter, "parquet", lambda self, path: write(self, f"{path}%20"))
+    with pytest.raises(StorageCorrupt, match="went elsewhere"):
+        model.table.append(model.spark, model.rows.relation({0: 2}, driver=False), certificate(1))
+    assert model.table.head() == 0
 
 
 # Crashes

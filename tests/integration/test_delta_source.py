@@ -201,6 +201,13 @@ def test_a_table_that_only_sparks_reader_understands(
     change = _assert_law(spark, source, start, end)
     assert change.dataframe(spark).count() == (2 if feed else 20), "the feed, or the difference of two snapshots"
     assert source.triage(start, end).kind is ChangeKind.MUTATING
+    start = source.head()
+    write_deltalake(path, pa.table({"id": [7, 8], "s": [None, "y"]}, schema), mode="append")
+    end = source.head()
+    assert source.triage(start, end).kind is ChangeKind.INSERT_ONLY
+    added = _assert_law(spark, source, start, end)
+    assert added.insert_only
+    assert sorted(row[WEIGHT] for row in added.dataframe(spark).collect()) == [1, 1]
 
 
 def test_partitions_by_time_are_read_in_the_sessions_zone(spark: SparkSession, lake_dir: Path) -> None:

@@ -124,7 +124,7 @@ def test_a_fence_leaves_the_base_as_it_was_for_the_next_fold(model: Modelled) ->
     model.fold(3)
     model.table.fence(NEXT)
     model.fold(4, epoch=NEXT)
-    _, note = next(notes(DeltaTable(f"{model.table.path}/base")))
+    _, note = next(notes(f"{model.table.path}/base"))
     assert note is not None
     assert (note.kind, note.parent) == (NoteKind.FOLD, model.point.base_version - 1), "appended, not written anew"
     model.check(4)
@@ -150,7 +150,7 @@ def test_a_compaction_that_comes_too_late_changes_no_rows(model: Modelled) -> No
         SparkDeltaTable.forPath(model.spark, base).optimize().executeCompaction()
     finally:
         model.spark.conf.unset("spark.databricks.delta.commitInfo.userMetadata")
-    assert next(notes(DeltaTable(base)))[1] == late
+    assert next(notes(base))[1] == late
     model.append({6: 1})
     model.fold(5, epoch=NEXT)
     model.check(5)

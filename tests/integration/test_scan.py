@@ -65,7 +65,7 @@ def test_a_path_that_looks_encoded_is_not_mistaken_for_another(spark: SparkSessi
     os.rename(lake_dir / "t", encoded)
     write_deltalake(decoded, pa.table({"id": [99]}))
     snapshot = open_snapshot(encoded)
-    assert snapshot.needs_delta_reader == "a path with an encoded character"
+    assert snapshot.needs_delta_reader == "a path with '%20'"
     assert snapshot.table_id != open_snapshot(decoded).table_id
     assert read(spark, snapshot).count() == 5
 
@@ -157,6 +157,18 @@ def test_files_of_another_table(spark: SparkSession, with_vectors: str, lake_dir
     spark.sql(f"CREATE TABLE delta.`{clone}` SHALLOW CLONE delta.`{with_vectors}`")
     snapshot = _assert_readers_agree(spark, clone)
     assert {file.path for file in snapshot.files} == {file.path for file in open_snapshot(with_vectors).files}
+
+
+def test_a_column_that_is_called_like_sparks_own_metadata(spark: SparkSession, lake_dir: Path) -> None:
+    path = str(lake_dir / "t")
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (id INT, _metadata STRUCT<row_index: BIGINT>) USING delta "
+        "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
+    )
+    spark.sql(f"INSERT INTO delta.`{path}` SELECT id, named_struct('row_index', 7) FROM range(0, 9, 1, 1)")
+    spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 3")
+    snapshot = _assert_readers_agree(spark, path)
+    assert len(snapshot.files[0].deleted) == 1
 
 
 def test_many_deleted_rows_are_left_to_the_delta_reader(

@@ -27,7 +27,6 @@ from freshlake.refresh.definition import Definition
 from freshlake.refresh.inputs import SMALL_ROWS, Inputs, SourceSpan, StoredNode, are_small
 from freshlake.refresh.land import land
 from freshlake.refresh.refused import require_baseline
-from freshlake.refresh.result import RefreshResult
 from freshlake.refresh.run import Runner, collect_small, renamed
 from freshlake.refresh.stored import stored_nodes
 from freshlake.refresh.terms import DEFAULT_TERMS, Terms
@@ -134,6 +133,8 @@ class Work:
     began: float = field(default=0.0, init=False)
     took: float | None = field(default=None, init=False)
     """Milliseconds from the start of the computation to the end of the append."""
+    appended: dict[str, int] = field(default_factory=dict, init=False)
+    """Versions of internal nodes whose change is in their log."""
 
     def perform(self) -> Done:
         self.began = time.perf_counter()
@@ -234,11 +235,12 @@ class Work:
     # A change of what is stored --------------------------------------------------------------------------------------
 
     def _append(self) -> Done:
-        stored = self._stored()
+        stored = stored_nodes(self.engine, self.table, self.compiled)
         runner = self._runner(stored)
         differential = self.decision.action is Action.DIFFERENTIAL
         small = self._is_small() if differential else are_small(self.spans.values())
         self.engine.worker.size_for(small)
+        runner.settle = lambda node_id: self._settle(runner, stored, node_id)
         try:
             if not (differential and land(runner, self.definition)):
                 runner.run(self.compiled.differential(self._changed()) if differential else self.compiled.full(True))
@@ -249,28 +251,40 @@ class Work:
 
     def _append_results(self, runner: Runner, stored: Mapping[str, StoredNode]) -> Done:
         version = self.table.version + 1
-        results = {n: r for n, r in runner.results.items() if not r.is_empty}
         read = runner.rows_in
-        if not results:
+        self._append_nodes(runner, stored)
+        root = runner.results.get(ROOT)
+        if not self.appended and (root is None or root.is_empty):
             return self._commit(self.table.version, Counts(), None, read)
-        nodes = dict(self.table.nodes)
-        for node_id in (n.id for n in self.compiled.nodes if n.id in results and n.id != ROOT):
-            self.mark(f"append {node_id}")
-            self._write(stored[node_id].table, node_id, results[node_id], version, nodes)
-            nodes[node_id] = replace(nodes[node_id], version=version)
         self.mark("append root")
-        change = results.get(ROOT) or Relation.empty(weighted(stored_schema(self.compiled.node(ROOT))))
-        written = self._write(stored[ROOT].table, ROOT, change, version, nodes)
+        change = root or Relation.empty(weighted(stored_schema(self.compiled.node(ROOT))))
+        written = self._write(stored[ROOT].table, ROOT, change)
         self.mark("appended")
-        return self._commit(version, written, nodes, read, row_count=self.known_rows.get(ROOT))
+        return self._commit(version, written, self._moved_nodes(), read, row_count=self.known_rows.get(ROOT))
 
-    def _write(
-        self, table: ChangeLogged, node_id: str, change: Relation, version: int, nodes: Mapping[str, NodeState]
-    ) -> Counts:
+    def _append_nodes(self, runner: Runner, stored: Mapping[str, StoredNode]) -> None:
+        """Append the changes of internal nodes that are known by now, each once."""
+        for node_id in (n.id for n in self.compiled.nodes if n.id != ROOT and n.id not in self.appended):
+            change = runner.results.get(node_id)
+            if change is not None and not change.is_empty:
+                self.mark(f"append {node_id}")
+                self._write(stored[node_id].table, node_id, change)
+                self.appended[node_id] = self.table.version + 1
+
+    def _settle(self, runner: Runner, stored: Mapping[str, StoredNode], node_id: str) -> Relation:
+        """A node's change as its log has it, before anything is computed from it."""
+        self._append_nodes(runner, stored)
+        written = stored[node_id].table.appended(self.engine.worker.running, self.appended[node_id])
+        return renamed(written, [c.name for c in self.compiled.node(node_id).columns])
+
+    def _moved_nodes(self) -> dict[str, NodeState]:
+        return {n: replace(s, version=self.appended.get(n, s.version)) for n, s in self.table.nodes.items()}
+
+    def _write(self, table: ChangeLogged, node_id: str, change: Relation) -> Counts:
         """Append one node's change; the log counts the rows, and refuses to delete more than it has."""
         node = self.compiled.node(node_id)
         named = renamed(change, [c.field for c in node.columns])
-        certificate = self._certificate(version, {n: s.version for n, s in nodes.items()})
+        certificate = self._certificate(self.table.version + 1, {n: s.version for n, s in self._moved_nodes().items()})
         certificate = replace(certificate, row_count=self.known_rows.get(node_id))
         if node_id == ROOT:
             certificate = replace(certificate, changes=dict(self.changes), decision=self.decision.to_json())
@@ -281,9 +295,6 @@ class Work:
 
     def _runner(self, nodes: Mapping[str, StoredNode]) -> Runner:
         return Runner(self.engine.worker, self.compiled, Inputs(self.spans, nodes), self.engine.settings)
-
-    def _stored(self) -> dict[str, StoredNode]:
-        return stored_nodes(self.engine, self.table, self.compiled)
 
     def _changed(self) -> Changed:
         kinds = {k: self._kind(k) for k in self.spans}
@@ -377,22 +388,3 @@ class Work:
         took = (time.perf_counter() - self.began) * 1000 if self.took is None else self.took
         sources = self.decision.inputs["sources"]
         return self.engine.learned.measured(self.table, self.compiled, action, sources, self.spans, target_rows, took)
-
-
-def result(done: Done, decision: Decision, jobs: int, took: float, timings: Mapping[str, float]) -> RefreshResult:
-    return RefreshResult(
-        table=str(done.table.full_name),
-        action=decision.action,
-        reason=decision.reason,
-        rows_inserted=done.rows_inserted,
-        rows_deleted=done.rows_deleted,
-        rows_updated=done.rows_updated,
-        duration_ms=took,
-        frontier=dict(done.table.frontier or {}),
-        version=done.table.version,
-        detail=decision.detail,
-        spark_jobs=jobs,
-        rows_read=done.rows_read,
-        refresh_id=done.refresh_id,
-        timings=dict(timings),
-    )

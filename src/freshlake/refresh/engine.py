@@ -39,7 +39,7 @@ from freshlake.refresh.leasing import leased
 from freshlake.refresh.loss import damage
 from freshlake.refresh.quarantine import held_back
 from freshlake.refresh.refused import full_refused, refused, require_differential
-from freshlake.refresh.result import RefreshResult
+from freshlake.refresh.result import RefreshResult, result_of
 from freshlake.refresh.situation import BLOWN, Situation, SourceChange, bounds
 from freshlake.refresh.spark_errors import translated
 from freshlake.refresh.terms import DEFAULT_TERMS, Terms
@@ -246,7 +246,7 @@ class _Refresh:
             if isinstance(error, FuseBlown) and self.terms.counts:
                 engine.catalog.update(table.id, fuse_state=BLOWN)
             raise
-        return commit.result(done, decision, count.jobs, self._elapsed(), self.timings)
+        return result_of(done, decision, count.jobs, self._elapsed(), self.timings)
 
     def _mark(self, phase: str) -> None:
         self.engine.reached(phase)
@@ -366,4 +366,5 @@ class _Refresh:
             code = "delta-evaluation-error" if isinstance(error, DataError) else "history-lost"
             code = error.code if isinstance(error, RecursionLimit) else code
             again = replace(decision, action=Action.FULL, reason=code, detail=error.message)
+            recover.roll_back(self.engine, work.table, work.lease)
             return replace(work, decision=again).perform(), again

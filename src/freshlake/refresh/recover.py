@@ -56,6 +56,12 @@ def _brought_together(engine: Engine, table: StreamTable, lease: Lease) -> Strea
     return table
 
 
+def roll_back(engine: Engine, table: StreamTable, lease: Lease) -> None:
+    """Drop what an attempt that failed left in the logs of internal nodes; what comes next is computed anew."""
+    for node_id, state in table.nodes.items():
+        engine.layout.node(table.storage_id, table.generation, node_id).rollback(state.version, lease.epoch)
+
+
 @contextmanager
 def held(engine: Engine, stream_table_id: int, wait_seconds: float) -> Iterator[tuple[Lease, StreamTable]]:
     """A table that nobody else writes meanwhile, brought together with its logs; raises RefreshInProgress."""

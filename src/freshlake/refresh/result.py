@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from freshlake.catalog.enums import Action
+
+if TYPE_CHECKING:
+    from freshlake.refresh.choose import Decision
+    from freshlake.refresh.commit import Done
 
 
 @dataclass(frozen=True)
@@ -55,3 +59,22 @@ class Verification:
     sample: tuple[Mapping[str, Any], ...]
     not_compared: tuple[str, ...]
     frontier: Mapping[str, Any]
+
+
+def result_of(done: Done, decision: Decision, jobs: int, took: float, timings: Mapping[str, float]) -> RefreshResult:
+    return RefreshResult(
+        table=str(done.table.full_name),
+        action=decision.action,
+        reason=decision.reason,
+        rows_inserted=done.rows_inserted,
+        rows_deleted=done.rows_deleted,
+        rows_updated=done.rows_updated,
+        duration_ms=took,
+        frontier=dict(done.table.frontier or {}),
+        version=done.table.version,
+        detail=decision.detail,
+        spark_jobs=jobs,
+        rows_read=done.rows_read,
+        refresh_id=done.refresh_id,
+        timings=dict(timings),
+    )

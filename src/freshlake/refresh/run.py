@@ -20,6 +20,7 @@ from freshlake.compiler.emit import emit, leaf_key
 from freshlake.compiler.passes.drop_empty import drop_empty
 from freshlake.compiler.program import RefreshProgram, Step, StepKind
 from freshlake.compiler.restrict import hint_ref
+from freshlake.compiler.split import ROOT
 from freshlake.compiler.walk import nodes as walk
 from freshlake.config import Settings
 from freshlake.refresh.inputs import Inputs, SourceSpan, StoredNode
@@ -43,6 +44,9 @@ _MAX_HINT_VALUES = 20_000
 Load = Callable[[str, DataFrame], FoldPoint]
 """Store the first rows of a node; says where its base then stands."""
 
+Settle = Callable[[str], Relation]
+"""Append a node's change, and read it back from its log."""
+
 
 @dataclass
 class Runner:
@@ -53,6 +57,7 @@ class Runner:
     inputs: Inputs
     settings: Settings
     load: Load | None = None
+    settle: Settle | None = None
     results: dict[str, Relation] = field(default_factory=dict)
     steps: dict[str, Relation] = field(default_factory=dict)
     deltas: dict[str, Relation] = field(default_factory=dict)
@@ -82,9 +87,19 @@ class Runner:
             self.loaded[step.node] = self.load(step.node, self.frame(plan))
             return
         relation = self._materialise(plan, step)
-        self.steps[step.name] = relation
         if step.node is not None:
-            self.results[step.node] = relation
+            relation = self._settled(step.node, relation)
+        self.steps[step.name] = relation
+
+    def _settled(self, node_id: str, change: Relation) -> Relation:
+        """The change of a node, which others are computed from and which is stored: both must be one and the same.
+
+        Spark would compute a large one for each of them, and sums of floats or ties may come out differently.
+        """
+        self.results[node_id] = change
+        if change.frame is not None and node_id != ROOT and self.settle is not None:
+            self.results[node_id] = self.settle(node_id)
+        return self.results[node_id]
 
     def _select(self, step: Step) -> Relation:
         assert isinstance(step.plan, p.Ref)

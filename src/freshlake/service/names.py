@@ -327,6 +327,6 @@ def _spark_name(parts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _path(uri: str) -> str:
-    from urllib.parse import unquote, urlparse
+    from urllib.parse import unquote, urlsplit
 
-    return unquote(urlparse(uri).path).rstrip("/") if uri.startswith("file:") else uri
+    return unquote(urlsplit(uri).path).rstrip("/") if uri.startswith("file:") else uri

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from freshlake.errors import CommitConflict, InvariantViolated, LeaseLost, StorageMissing
+from freshlake.errors import CommitConflict, InvariantViolated, LeaseLost, StorageCorrupt
 from freshlake.storage.base import driver_writable
 from freshlake.storage.certificate import Certificate, Note, NoteKind
 from freshlake.storage.layout import VERSION, to_stored
@@ -48,7 +48,7 @@ def append(spark: SparkSession, path: str, stored: StructType, delta: Relation, 
     log = Log(path)
     if (done := already_committed(log, ours)) is not None:
         return done
-    staged = stage(spark, log.table, stored, delta, ours.version)
+    staged = stage(spark, log, stored, delta, ours.version)
     try:
         return _commit(log, staged, ours)
     except CommitConflict:
@@ -58,7 +58,7 @@ def append(spark: SparkSession, path: str, stored: StructType, delta: Relation, 
 
 
 def _commit(log: Log, staged: Staged, ours: Certificate) -> Certificate:
-    count = _row_count(ours, log.last_certificate(), staged)
+    count = _row_count(ours, log, staged)
     if count is not None and count < 0:
         raise InvariantViolated(
             f"refresh {ours.refresh_id} would delete rows that are not there",
@@ -74,19 +74,15 @@ def already_committed(log: Log, ours: Certificate) -> Certificate | None:
     """The committed certificate if this very refresh is in the log already; raises if another one took its place."""
     log.check(ours.epoch)
     last = log.last_certificate()
-    if last is not None and ours.version <= log.head:
-        return _settle(_made(log, ours.version) or last, ours)
+    if ours.version <= log.head:
+        # nobody made it where a refresh left an internal node as it is
+        made = log.known_certificate(ours.version) or last
+        if made is None:
+            raise CommitConflict(f"version {ours.version} is already taken", detail=f"{log.path} is at {log.head}")
+        return _settle(made, ours)
     if last is not None and last.epoch > ours.epoch:
         raise _conflict(last, ours)
     return None
-
-
-def _made(log: Log, version: int) -> Certificate | None:
-    """Who made a version; None when nobody did: a refresh that leaves an internal node as it is leaves one out."""
-    try:
-        return log.certificate(version)
-    except StorageMissing:
-        return None
 
 
 def confirm(log: Log, ours: Certificate) -> Certificate:
@@ -94,11 +90,11 @@ def confirm(log: Log, ours: Certificate) -> Certificate:
     return _settle(log.certificate(ours.version), ours)
 
 
-def stage(spark: SparkSession, table: DeltaTable, stored: StructType, delta: Relation, version: int) -> Staged:
+def stage(spark: SparkSession, log: Log, stored: StructType, delta: Relation, version: int) -> Staged:
     """Write the rows as files of one version, by the driver when it holds them and can write their types."""
     if delta.arrow is not None and driver_writable(stored):
-        return _stage_arrow(table, stored, delta.arrow, version)
-    return _stage_frame(table, stored, delta.dataframe(spark), version)
+        return _stage_arrow(log, stored, delta.arrow, version)
+    return _stage_frame(log, stored, delta.dataframe(spark), version)
 
 
 def _settle(found: Certificate, ours: Certificate) -> Certificate:
@@ -114,57 +110,61 @@ def _conflict(found: Certificate, ours: Certificate) -> CommitConflict | LeaseLo
     return CommitConflict(f"version {ours.version} is already taken", detail=detail)
 
 
-def _row_count(ours: Certificate, last: Certificate | None, staged: Staged) -> int | None:
+def _row_count(ours: Certificate, log: Log, staged: Staged) -> int | None:
     if ours.row_count is not None:
         return ours.row_count
-    before = 0 if last is None else last.row_count
+    last = log.last_certificate()
+    before = last.row_count if last is not None else None if log.head else 0
     return None if before is None else before + staged.inserted - staged.deleted
 
 
-def _stage_arrow(table: DeltaTable, stored: StructType, rows: pa.Table, version: int) -> Staged:
+def _stage_arrow(log: Log, stored: StructType, rows: pa.Table, version: int) -> Staged:
     if not rows.num_rows:
         return Staged((), 0, 0)
     rows = exactly(rows, weighted(stored))
     relative = f"{VERSION}={version}/{uuid.uuid4()}.parquet"
-    files = _files_of(table)
+    files = _files_of(log.table)
     pq.write_table(rows, relative, filesystem=files, **_PARQUET)
-    action = _add_action(files, relative, version)
-    return Staged(() if action is None else (action,), *totals(rows))
+    action, _ = _add_action(files, relative, version)
+    return Staged((action,), *totals(rows))
 
 
-def _stage_frame(table: DeltaTable, stored: StructType, frame: DataFrame, version: int) -> Staged:
+def _stage_frame(log: Log, stored: StructType, frame: DataFrame, version: int) -> Staged:
     relative = f"{VERSION}={version}/{uuid.uuid4()}"
     seen = Observation()
     counted = to_stored(frame, stored).observe(
         seen,
         F.coalesce(F.sum(F.greatest(F.col(WEIGHT), F.lit(0))), F.lit(0)).alias("inserted"),
         F.coalesce(F.sum(F.greatest(-F.col(WEIGHT), F.lit(0))), F.lit(0)).alias("deleted"),
+        F.count("*").alias("rows"),
     )
     spark = frame.sparkSession
     writers = max(_MIN_WRITERS, spark.sparkContext.defaultParallelism)
     with _setting(spark, _WHOLE_VARIANTS, "false"):
         counted.coalesce(writers).write.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false").parquet(
-            f"{table.table_uri.rstrip('/')}/{relative}"
+            f"{log.path}/{relative}"
         )
-    files = _files_of(table)
+    files = _files_of(log.table)
     written = [info.path for info in files.get_file_info(pafs.FileSelector(relative)) if info.path.endswith(".parquet")]
-    actions = (_add_action(files, name, version) for name in sorted(written))
-    return Staged(tuple(filter(None, actions)), seen.get["inserted"], seen.get["deleted"])
+    staged = [_add_action(files, name, version) for name in sorted(written)]
+    if sum(rows for _, rows in staged) != seen.get["rows"]:
+        found = f"{sum(rows for _, rows in staged)} rows in {len(written)} files of {relative}"
+        raise StorageCorrupt(f"rows of {log.path} went elsewhere", detail=f"{found}, {seen.get['rows']} were written")
+    return Staged(tuple(action for action, rows in staged if rows), seen.get["inserted"], seen.get["deleted"])
 
 
 def _files_of(table: DeltaTable) -> pafs.FileSystem:
     return pafs.PyFileSystem(DeltaStorageHandler.from_table(table._table))
 
 
-def _add_action(files: pafs.FileSystem, relative: str, version: int) -> AddAction | None:
-    """A written file as part of a commit; None if it has no rows."""
+def _add_action(files: pafs.FileSystem, relative: str, version: int) -> tuple[AddAction, int]:
+    """A written file as part of a commit, and how many rows it has."""
     with pq.ParquetFile(relative, filesystem=files) as parquet:
-        if not parquet.metadata.num_rows:
-            return None
-        statistics = _statistics(parquet.metadata)
+        rows, statistics = parquet.metadata.num_rows, _statistics(parquet.metadata)
     size = files.get_file_info(relative).size
     # Statistics of the weight tell which versions only insert, without reading them.
-    return AddAction(relative, size, {VERSION: str(version)}, int(time.time() * 1000), True, json.dumps(statistics))
+    modified = int(time.time() * 1000)
+    return AddAction(relative, size, {VERSION: str(version)}, modified, True, json.dumps(statistics)), rows
 
 
 def _statistics(footer: pq.FileMetaData) -> dict[str, object]:

@@ -61,7 +61,7 @@ def close_base(path: str, epoch: int) -> bool:
     table = open_table(f"{path}/{BASE}")
     if epoch <= (table.transaction_version(_fence_id(table)) or 0):
         return True
-    newest = next(notes(table))[1]
+    newest = next(notes(f"{path}/{BASE}", table.version()))[1]
     note = Note(NoteKind.FENCE, newest.certificate, newest.folded_version) if newest else Note(NoteKind.FENCE, None)
     number = 1 + (table.transaction_version(_id(table)) or 0)
     try:
@@ -143,7 +143,7 @@ def follows(version: int, note: Note) -> bool:
 
 def newest_note(turn: Turn, expected: Note) -> int:
     """The version of the base after our commit; raises if the newest commit is not ours."""
-    version, note = next(notes(open_table(f"{turn.path}/{BASE}")))
+    version, note = next(notes(f"{turn.path}/{BASE}"))
     if note != expected or not follows(version, expected):
         raise CommitConflict(f"another writer committed to the base of {turn.path}", detail=f"at version {version}")
     return version

@@ -61,6 +61,15 @@ def log_rows(spark: SparkSession, log: Log, stored: StructType, after: int, upto
     return Relation.of_frame(read_files(spark, data, schema), schema, insert_only=insert_only)
 
 
+def appended(spark: SparkSession, log: Log, stored: StructType, version: int) -> Relation:
+    """The rows of one version as they were appended, read by Spark."""
+    files = log.files(version - 1, version)
+    schema, rows = weighted(stored), [file.data.rows for file in files]
+    known = None if None in rows else sum(count or 0 for count in rows)
+    frame = read_files(spark, [file.data for file in files], schema)
+    return Relation(schema, None, frame, known, all(file.insert_only for file in files))
+
+
 def stored_delta(spark: SparkSession, relation: Relation, stored: StructType) -> Relation:
     """A relation under the column order and names of the stored table."""
     names = [*logical_schema(stored).names, WEIGHT]
@@ -79,7 +88,7 @@ def logical_delta(spark: SparkSession, relation: Relation, stored: StructType) -
         arrow = relation.arrow.rename_columns(schema.names)
         return Relation.of_arrow(arrow, schema, insert_only=relation.insert_only)
     frame = to_logical(relation.dataframe(spark), stored)
-    return Relation.of_frame(frame, schema, insert_only=relation.insert_only)
+    return Relation(schema, None, frame, relation.rows, relation.insert_only)
 
 
 def netted(spark: SparkSession, table: pa.Table, schema: StructType) -> pa.Table:

@@ -20,12 +20,14 @@ _ORPHAN_HOURS = 24
 
 
 def rollback(path: str, upto: int, epoch: int) -> None:
-    """Drop log versions after `upto`, which were never recorded; repeating it changes nothing."""
+    """Drop log versions after `upto`, which were never recorded; repeating it changes nothing.
+
+    The certificate of `upto` may be older than the history that the log keeps: then it has none until the next version.
+    """
     log = Log(path)
     if log.head <= upto:
         return
-    certificate = log.certificate(upto) if upto > 0 else None
-    note = Note(NoteKind.ROLLBACK, certificate)
+    note = Note(NoteKind.ROLLBACK, log.known_certificate(upto))
     # An orphan load moved the floor; what it loaded does not count any more.
     removals = _removals(log.stored_files(upto, log.head))
     log.commit(removals, note, epoch, head=upto, floor=min(log.floor, upto))
@@ -61,7 +63,7 @@ def vacuum(path: str, keep_base: Iterable[int], min_age_seconds: int) -> int:
     if min_age_seconds < 0:
         raise InvalidArgument("min_age_seconds must not be negative")
     hours = math.ceil(min_age_seconds / 3600)
-    base_note = next((note for _, note in notes(open_table(f"{path}/{BASE}")) if note is not None), None)
+    base_note = next((note for _, note in notes(f"{path}/{BASE}") if note is not None), None)
     folded = base_note.folded_version if base_note is not None else None
     certificate = base_note.certificate if base_note is not None else None
     deleted = _vacuum(f"{path}/{BASE}", sorted(set(keep_base)), hours, Note(NoteKind.VACUUM, certificate, folded))
@@ -70,6 +72,13 @@ def vacuum(path: str, keep_base: Iterable[int], min_age_seconds: int) -> int:
 
 
 def _vacuum(path: str, keep: Sequence[int], hours: int, note: Note) -> int:
+    """Delete files that were removed so long ago, and orphans."""
+    if hours >= _ORPHAN_HOURS:
+        return _deleted(path, keep, hours, note, orphans=True)
+    return _deleted(path, keep, hours, note) + _deleted(path, keep, _ORPHAN_HOURS, note, orphans=True)
+
+
+def _deleted(path: str, keep: Sequence[int], hours: int, note: Note, orphans: bool = False) -> int:
     table = open_table(path)
     try:
         files = table.vacuum(
@@ -77,7 +86,7 @@ def _vacuum(path: str, keep: Sequence[int], hours: int, note: Note) -> int:
             dry_run=False,
             enforce_retention_duration=False,
             commit_properties=commit_properties(note),
-            full=hours >= _ORPHAN_HOURS,
+            full=orphans,
             keep_versions=[version for version in keep if version != table.version()] or None,
         )
     except CommitFailedError as error:

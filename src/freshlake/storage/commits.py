@@ -11,9 +11,8 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from freshlake.errors import CommitConflict, StorageCorrupt, StorageMissing
 from freshlake.storage.certificate import Note
+from freshlake.storage.scan.log import TransactionLog
 from freshlake.storage.scan.paths import is_local
-
-_WINDOWS = (4, 64, 1024, None)
 
 
 def open_table(path: str, version: int | None = None) -> DeltaTable:
@@ -30,19 +29,21 @@ def open_table(path: str, version: int | None = None) -> DeltaTable:
         raise StorageCorrupt(f"the transaction log of {path} cannot be read", detail=str(error)) from error
 
 
-def notes(table: DeltaTable) -> Iterator[tuple[int, Note | None]]:
-    """Delta versions and their notes, newest first, as far back as the transaction log reaches."""
-    seen = 0
-    for window in _WINDOWS:
+def notes(path: str, version: int | None = None) -> Iterator[tuple[int, Note | None]]:
+    """Delta versions and their notes, newest first, as far back as the transaction log reaches.
+
+    Read from the commits' files: for a path with `#` or `?` delta-rs has no history.
+    """
+    log = TransactionLog(path)
+    newest = log.latest() if version is None else version
+    for at in range(-1 if newest is None else newest, -1, -1):
         try:
-            commits = table.history(window)
-        except DeltaError as error:
-            raise StorageCorrupt(f"the history of {table.table_uri} cannot be read", detail=str(error)) from error
-        for commit in commits[seen:]:
-            yield commit["version"], Note.parse(commit.get("userMetadata"))
-        if window is not None and len(commits) < window:
+            said = log.info(at).get("userMetadata")
+        except FileNotFoundError:
             return
-        seen = len(commits)
+        except (OSError, ValueError) as error:
+            raise StorageCorrupt(f"the history of {path} cannot be read", detail=str(error)) from error
+        yield at, Note.parse(said)
 
 
 def commit(

@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, StructField, StructType
 
-from freshlake.errors import CommitConflict, InvariantViolated, StorageMissing
+from freshlake.errors import CommitConflict, InvariantViolated
 from freshlake.storage.base import (
     Turn,
     driver_writable,
@@ -33,10 +33,10 @@ from freshlake.storage.commits import notes
 from freshlake.storage.identity import expand, prepare, same
 from freshlake.storage.layout import BASE, FoldPoint, Limits
 from freshlake.storage.log import Log
-from freshlake.storage.netting import copies, negative, positive
+from freshlake.storage.netting import copies, negative, positive, totals
 from freshlake.storage.partitions import excess_files
 from freshlake.storage.read import State, open_base
-from freshlake.storage.relation import WEIGHT, Relation, local_frame
+from freshlake.storage.relation import WEIGHT, Relation, local_frame, weighted
 from freshlake.storage.scan import Snapshot
 from freshlake.storage.scan.columns import quoted
 from freshlake.storage.small import small_rows
@@ -96,7 +96,7 @@ def _fold(
     state = State(spark, base, limits=limits)
     chosen = (form or choose(state, delta)) if intact else FoldForm.REWRITE
     parent = None if chosen is FoldForm.REWRITE else base.version
-    note = Note(NoteKind.FOLD, _certificate(log, upto), folded_version=upto, parent=parent)
+    note = Note(NoteKind.FOLD, log.known_certificate(upto), folded_version=upto, parent=parent)
     with translated(path):
         _write(state, turn, delta, note, chosen)
     version = newest_note(turn, note)
@@ -119,7 +119,9 @@ def _start(turn: Turn, log: Log, upto: int, point: FoldPoint) -> tuple[FoldPoint
     If it is not (a foreign commit, a load or fold of versions that were rolled back), only a rewrite from the recorded
     point is right.
     """
-    since = list(takewhile(lambda commit: commit[0] > point.base_version, notes(turn.table)))
+    since = list(
+        takewhile(lambda commit: commit[0] > point.base_version, notes(f"{turn.path}/{BASE}", turn.table.version()))
+    )
     if not since:
         return point, True
     head, newest = since[0]
@@ -132,15 +134,8 @@ def _start(turn: Turn, log: Log, upto: int, point: FoldPoint) -> tuple[FoldPoint
 
 
 def _is_committed(log: Log, version: int, certificate: Certificate | None) -> bool:
-    committed = _certificate(log, version)
+    committed = log.known_certificate(version)
     return committed is not None and certificate is not None and committed.is_same_refresh(certificate)
-
-
-def _certificate(log: Log, version: int) -> Certificate | None:
-    try:
-        return log.certificate(version)
-    except StorageMissing:
-        return None
 
 
 def _write(state: State, turn: Turn, delta: Relation, note: Note, form: FoldForm) -> None:
@@ -166,7 +161,7 @@ def _is_writable(state: State) -> bool:
 
 
 def _append(state: State, turn: Turn, delta: Relation, note: Note) -> None:
-    if delta.arrow is None or not _is_writable(state):
+    if delta.arrow is None or not _is_writable(state) or totals(delta.arrow)[0] > state.limits.rows:
         write_base(turn, expand(delta.dataframe(state.spark)), note, "append")
         return
     write_rows(turn, state.base.schema, copies(delta.arrow), note, "append")
@@ -178,6 +173,11 @@ def _merge(state: State, turn: Turn, entries: pa.Table, note: Note) -> None:
     left = state.remaining(removed).toArrow()
     if negative(left).num_rows:
         raise InvariantViolated(f"the log of {turn.path} removes rows that are not in its base")
+    if totals(entries)[0] + totals(left)[0] > state.limits.rows:
+        # few entries may stand for more copies than the driver holds
+        delta = Relation.of_arrow(entries, weighted(state.base.schema), insert_only=False)
+        _rewrite(state, turn, delta, note)
+        return
     added = [copies(positive(entries)), copies(left.select(entries.column_names).cast(entries.schema))]
     source = _source(state, removed.drop_columns([WEIGHT]), pa.concat_tables(added))
     schema = state.base.schema

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,15 +70,19 @@ class Log:
         return tuple(self._file(row) for row in actions.to_pylist())
 
     def last_certificate(self) -> Certificate | None:
-        """The certificate of the newest version; None before the first."""
-        if self.head == 0:
-            return None
-        return self.certificate(self.head)
+        """The certificate of the newest version; None before the first, and where it was gone before a rollback."""
+        return self.known_certificate(self.head)
+
+    def known_certificate(self, version: int) -> Certificate | None:
+        """The certificate of a version, if the log still has it."""
+        with suppress(StorageMissing):
+            return self.certificate(version)
+        return None
 
     def certificate(self, version: int) -> Certificate:
         """The certificate of a version. Older ones disappear with the table's own history."""
         if 0 < version <= self.head:
-            for _, note in notes(self.table):
+            for _, note in notes(self.path, self.table.version()):
                 if note is not None and note.certificate is not None and note.certificate.version == version:
                     return note.certificate
         raise StorageMissing(

@@ -9,7 +9,7 @@ import pyarrow as pa
 from freshlake.errors import InvariantViolated, StorageCorrupt
 from freshlake.storage.failures import may_pass
 from freshlake.storage.layout import Limits
-from freshlake.storage.netting import among, copies, net, nettable
+from freshlake.storage.netting import among, copies, net, nettable, totals
 from freshlake.storage.relation import WEIGHT, Relation
 from freshlake.storage.scan import DataFile, KeyFilter, NotDriverReadable, Snapshot, driver_readable, prune, read_arrow
 from freshlake.storage.scan.search import search
@@ -34,7 +34,7 @@ def small_rows(
         raise StorageCorrupt(f"a file of the base of {path} cannot be read", detail=str(error)) from error
     if rows is None or not changes:
         return rows
-    return _netted(rows, changes, path) if nettable(rows) else None
+    return _netted(rows, changes, limits, path) if nettable(rows) else None
 
 
 def _read(base: Snapshot, files: Sequence[DataFile], keys: Sequence[KeyFilter], limits: Limits) -> pa.Table | None:
@@ -46,12 +46,15 @@ def _read(base: Snapshot, files: Sequence[DataFile], keys: Sequence[KeyFilter], 
     return search(base, None, keys, limits.small_rows, limits.searched_rows)
 
 
-def _netted(rows: pa.Table, changes: Sequence[pa.Table], path: str) -> pa.Table:
+def _netted(rows: pa.Table, changes: Sequence[pa.Table], limits: Limits, path: str) -> pa.Table | None:
+    """The rows after the changes; None where few entries stand for too many copies."""
     ones = pa.array([1] * rows.num_rows, pa.int64())
     weighted = rows.append_column(pa.field(WEIGHT, pa.int64(), nullable=False), ones)
     names = weighted.column_names
     aligned = [c.select(names).cast(weighted.schema) for c in changes]
     entries = net(pa.concat_tables([weighted, *aligned]))
+    if totals(entries)[0] > limits.rows:
+        return None
     try:
         return copies(entries)
     except InvariantViolated as error:

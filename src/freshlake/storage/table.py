@@ -18,7 +18,7 @@ from freshlake.errors import StorageCorrupt
 from freshlake.storage import append, cleanup, layout, load
 from freshlake.storage.base import close_base
 from freshlake.storage.certificate import Certificate
-from freshlake.storage.changes import changes, logical_delta, stored_delta
+from freshlake.storage.changes import appended, changes, logical_delta, stored_delta
 from freshlake.storage.fold import FoldForm, fold
 from freshlake.storage.layout import DEFAULT_LIMITS, FoldPoint, Limits, Pending
 from freshlake.storage.log import Log
@@ -145,6 +145,11 @@ class ChangeLogged:
         wanted = stored_columns(self.stored, columns)
         delta = changes(spark, Log(self.path), self.stored, after, upto, wanted, self.limits)
         return logical_delta(spark, delta, StructType([self.stored[name] for name in wanted]))
+
+    def appended(self, spark: SparkSession, version: int) -> Relation:
+        """The weighted rows of one version as they are in the log: the same however often they are read."""
+        delta = appended(spark, Log(self.path), self.stored, version)
+        return logical_delta(spark, delta, self.stored)
 
     def part(self, spark: SparkSession, fold: FoldPoint, column: str, rows: int, turn: int) -> DataFrame:
         """One column of about so many rows of the base, others each turn."""

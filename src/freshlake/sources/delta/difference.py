@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType
 
+from freshlake.storage.identity import consolidate
 from freshlake.storage.relation import WEIGHT, Relation, weighted
 from freshlake.storage.scan import Snapshot, read
 from freshlake.storage.scan.columns import chosen, quoted, visible
@@ -23,17 +24,24 @@ def has_change_feed(metadata: Mapping[str, Any] | None) -> bool:
     return str(configuration.get("delta.enableChangeDataFeed", "false")).lower() == "true"
 
 
-def read_feed(spark: SparkSession, start: Snapshot, end: Snapshot, columns: Sequence[str] | None) -> Relation:
+def read_feed(
+    spark: SparkSession, start: Snapshot, end: Snapshot, columns: Sequence[str] | None, insert_only: bool
+) -> Relation:
     """By the change feed, both ends pinned."""
     wanted = visible(chosen(end.schema, columns))
     reader = spark.read.format("delta").option("readChangeFeed", "true")
     reader = reader.option("startingVersion", start.version + 1).option("endingVersion", end.version)
     frame = reader.load(end.path).select(*_columns(wanted.names), change_weight())
-    return Relation.of_frame(frame, weighted(wanted), insert_only=False)
+    return Relation.of_frame(frame, weighted(wanted), insert_only=insert_only)
 
 
-def read_difference(spark: SparkSession, start: Snapshot, end: Snapshot, columns: Sequence[str] | None) -> Relation:
-    """All rows of the end minus all rows of the start. A column that the start lacks is NULL there."""
+def read_difference(
+    spark: SparkSession, start: Snapshot, end: Snapshot, columns: Sequence[str] | None, insert_only: bool
+) -> Relation:
+    """All rows of the end minus all rows of the start. A column that the start lacks is NULL there.
+
+    They are summed where rows were only added: what follows relies on it.
+    """
     wanted = visible(chosen(end.schema, columns))
     known = {name.lower() for name in start.schema.names}
     old = read(spark, start, [name for name in wanted.names if name.lower() in known])
@@ -42,7 +50,7 @@ def read_difference(spark: SparkSession, start: Snapshot, end: Snapshot, columns
             old = old.withColumn(field.name, F.lit(None).cast(field.dataType))
     new = read(spark, end, wanted.names)
     frame = _weighted(new, wanted.names, 1).unionAll(_weighted(old, wanted.names, -1))
-    return Relation.of_frame(frame, weighted(wanted), insert_only=False)
+    return Relation.of_frame(consolidate(frame) if insert_only else frame, weighted(wanted), insert_only=insert_only)
 
 
 def change_weight() -> Column:

@@ -155,7 +155,8 @@ class DeltaSource:
         net = net_change(files)
         self._require(net.paths())
         if net and not self._readable_alone(start, after, commits, net, columns):
-            return self._whole_changes(spark, self._open(start), after, commits, columns)
+            steady = all(commit.metadata is None for commit in commits)
+            return self._whole_changes(spark, self._open(start), after, steady, steady and net.insert_only, columns)
         on_driver = self._limits.allow(net, changed_rows(files))
         try:
             return read_changes(spark, net, after.schema, columns, on_driver)
@@ -187,14 +188,14 @@ class DeltaSource:
         spark: SparkSession,
         before: Snapshot,
         after: Snapshot,
-        commits: Sequence[Commit],
+        steady: bool,
+        insert_only: bool,
         columns: Sequence[str] | None,
     ) -> Relation:
-        steady = all(commit.metadata is None for commit in commits)
         if steady and has_change_feed(self._log.metadata(before.version)):
-            return read_feed(spark, before, after, columns)
+            return read_feed(spark, before, after, columns, insert_only)
         self._require(file.path for snapshot in (before, after) for file in snapshot.files)
-        return read_difference(spark, before, after, columns)
+        return read_difference(spark, before, after, columns, insert_only)
 
     def _latest(self) -> int:
         version = self._log.latest()

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import json
-
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
+from freshlake.storage.scan.columns import quoted
 from freshlake.storage.scan.log import TransactionLog
+from freshlake.storage.scan.paths import misread
 
 
 def mark_of(path: str, version: int) -> str | None:
     """What the writer of a commit said about it (`userMetadata`)."""
-    for line in TransactionLog(path).content(version).splitlines():
-        if (info := json.loads(line).get("commitInfo")) is not None:
-            said = info.get("userMetadata")
-            return str(said) if said is not None else None
-    return None
+    said = TransactionLog(path).info(version).get("userMetadata")
+    return str(said) if said is not None else None
 
 
 def undo(spark: SparkSession, path: str, version: int) -> bool:
@@ -27,10 +24,12 @@ def undo(spark: SparkSession, path: str, version: int) -> bool:
     Spark, which looks at the table anew: what came in between is then put back.
     """
     try:
-        DeltaTable(path, version=version).restore(version - 1)
+        if misread(path) is None:
+            DeltaTable(path, version=version).restore(version - 1)
+            return True
     except DeltaError:
-        return TransactionLog(path).after(version) == version and _undo_by_spark(spark, path, version)
-    return True
+        pass
+    return TransactionLog(path).after(version) == version and _undo_by_spark(spark, path, version)
 
 
 def _undo_by_spark(spark: SparkSession, path: str, version: int) -> bool:
@@ -43,4 +42,4 @@ def _undo_by_spark(spark: SparkSession, path: str, version: int) -> bool:
 
 
 def _restore(spark: SparkSession, path: str, version: int) -> None:
-    spark.sql(f"RESTORE TABLE delta.`{path}` TO VERSION AS OF {version}")
+    spark.sql(f"RESTORE TABLE delta.{quoted(path)} TO VERSION AS OF {version}")

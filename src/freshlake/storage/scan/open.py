@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -34,7 +33,7 @@ from freshlake.errors import FreshlakeError, SourceDropped, SourceHistoryLost, S
 from freshlake.storage.scan.columns import is_char, physical_name
 from freshlake.storage.scan.files import DataFile, Snapshot
 from freshlake.storage.scan.log import Stamp, TransactionLog
-from freshlake.storage.scan.paths import is_local, locate, plain
+from freshlake.storage.scan.paths import is_local, locate, misread, plain
 
 # Reader features whose meaning for the data files is known here. Spark's Parquet reader widens types by itself.
 _KNOWN_FEATURES = frozenset(
@@ -45,8 +44,6 @@ _KNOWN_FEATURES = frozenset(
 _PARTITION_TYPES = (
     BooleanType | ByteType | ShortType | IntegerType | LongType | DecimalType | DateType | StringType | TimestampNTZType
 )
-# delta-rs takes such a path for the decoded one, and would read another table if there is one.
-_ENCODED = re.compile(r"%[0-9A-Fa-f]{2}")
 _CACHED_SNAPSHOTS = 32
 # Deleted rows are left out by a join with their positions; more of them are the Delta reader's work.
 _MAX_DELETED = 200_000
@@ -67,8 +64,8 @@ def open_snapshot(path: str, version: int | None = None) -> Snapshot:
 
 @lru_cache(maxsize=_CACHED_SNAPSHOTS)
 def _load(location: str, version: int, _stamp: Stamp) -> Snapshot:
-    if _ENCODED.search(location):
-        return _without_delta_rs(location, version, "a path with an encoded character")
+    if (found := misread(location)) is not None:
+        return _without_delta_rs(location, version, f"a path with {found!r}")
     try:
         table = DeltaTable(location, version=version)
         schema = StructType.fromJson(json.loads(table.schema().to_json()))
