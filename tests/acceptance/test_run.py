@@ -71,5 +71,5 @@ def test_a_daemon_reloads_its_settings_and_drains(spark: SparkSession, tmp_path:
         process.send_signal(signal.SIGTERM)
         assert process.wait(120) == 0
         assert fl.worker_pool_status() == []
-        assert [f.code for f in fl.health()] == []
+        assert [f.code for f in fl.health()] == ["no-daemon"]
         assert fl.verify("ids").equal
