@@ -121,8 +121,8 @@ def created(
     with connect(reference, replication=True) as connection:
         with translated():
             # it holds the snapshot in a transaction without doing anything, as long as a copy takes
-            for name, value in limits(connection).items():
-                connection.execute(f"SET {name} TO {setting(value)}".encode())
+            for limit, value in limits(connection).items():
+                connection.execute(f"SET {limit} TO {setting(value)}".encode())
             connection.execute(f"SET lock_timeout TO {setting(str(round(seconds * 1000)))}".encode())
             made = connection.execute(f"CREATE_REPLICATION_SLOT {name} {kind} pgoutput EXPORT_SNAPSHOT".encode())
             _, lsn, snapshot, _ = made.fetchone() or ("", "", "", "")
