@@ -56,6 +56,16 @@ def test_two_bags_are_the_same_or_not(spark: SparkSession, what: str) -> None:
     assert alike(expected, actual, unordered=["list"]) is (what in SAME)
 
 
+def test_rows_that_only_hold_floats_are_told_apart_by_any_of_them(spark: SparkSession) -> None:
+    """The first numbers are the same up to rounding, and stand in another order on each side."""
+    rows = "SELECT * FROM VALUES ({}, 5D), ({}, 7D) AS t(s, a)"
+    one, other = (
+        spark.sql(rows.format(*pair)) for pair in (("0.30000000000000004D", "0.3D"), ("0.3D", "0.30000000000000004D"))
+    )
+    assert compare(one, other).missing == 0
+    assert compare(one, spark.sql(rows.format("5D", "0.3D"))).missing > 0
+
+
 def test_lists_of_any_type_may_be_unordered_and_microseconds_count(spark: SparkSession) -> None:
     one = spark.sql("SELECT array(map('a', 1), map('b', 2)) AS l, TIMESTAMP'2024-01-01 00:00:00.000001' AS at")
     same = spark.sql("SELECT array(map('b', 2), map('a', 1)) AS l, TIMESTAMP'2024-01-01 00:00:00.000001' AS at")

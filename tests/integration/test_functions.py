@@ -186,6 +186,14 @@ def averaged(spark):
 
     return spark.table("s").groupBy("g").agg(middle("x").alias("m"))
 
+def zoned(spark):
+    @arrow_udf("string", ArrowUDFType.SCALAR)
+    def zone(times):
+        import pyarrow as pa
+        return pa.array([str(times.type.tz)] * len(times), pa.string())
+
+    return spark.table("s").select("id", zone(F.timestamp_seconds("id")).alias("zone"))
+
 def several(spark):
     shared = spark.sparkContext.broadcast({"a": 1, "b": 2})
     large = bytes(1_100_000)  # Spark sends such a function another way
@@ -239,6 +247,22 @@ def test_python_functions_are_maintained(fl: Freshlake, module: ModuleType) -> N
             assert str(fl.refresh(f"py_{name}", mode="DIFFERENTIAL").action) == "DIFFERENTIAL", name
             assert_same_bag(fl.table(f"py_{name}"), getattr(module, name)(fl.spark))
     assert all(fl.verify(f"py_{name}").equal for name in names)
+
+
+def test_a_python_function_sees_times_in_the_zone_of_its_table(fl: Freshlake, module: ModuleType) -> None:
+    zone = "spark.sql.session.timeZone"
+    before = fl.spark.conf.get(zone)
+    fl.spark.conf.set(zone, "Asia/Tokyo")
+    try:
+        fl.create_stream_table("py_zoned", "own_functions:zoned", refresh_mode="DIFFERENTIAL")
+    finally:
+        fl.spark.conf.set(zone, str(before))
+    fl.sql("INSERT INTO s VALUES (14, 'a', 4)")
+    fl.refresh("py_zoned")
+    assert {row["zone"] for row in fl.table("py_zoned").collect()} == {"Asia/Tokyo"}
+    assert fl.verify("py_zoned").equal
+    fl.sql("DELETE FROM s WHERE id = 14")
+    fl.drop_stream_table("py_zoned")
 
 
 def test_a_changed_python_function_rebuilds_and_is_named(fl: Freshlake, module: ModuleType) -> None:

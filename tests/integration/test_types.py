@@ -11,9 +11,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import freshlake
+from freshlake.compiler import plan as p
 from freshlake.errors import Unsupported
 from freshlake.lake import Freshlake
 from freshlake.refresh.result import RefreshResult
+from freshlake.refresh.run import _schema_of
 from tests.bags import assert_same_bag
 from tests.integration.lakes import refused
 from tests.integration.type_cases import KEYS, REFUSED, ROUNDS, SETUP, WIDE, alone
@@ -139,6 +141,12 @@ def lake_with_types(folder: Path) -> Freshlake:
         for statement in TYPED:
             lake.sql(statement.format(table))
     return lake
+
+
+def test_a_step_without_rows_has_columns_of_any_type(spark: SparkSession) -> None:
+    kinds = ["struct<a:string collate UTF8_LCASE>", "array<string collate UTF8_LCASE>", "time(6)", "geometry(4326)"]
+    plan = p.Values(tuple(p.Column(f"c{i}", kind) for i, kind in enumerate(kinds)), "")
+    assert [f.dataType.simpleString() for f in _schema_of(plan)] == kinds
 
 
 JSON = ("variant", "array<variant>", "struct<x:variant>")

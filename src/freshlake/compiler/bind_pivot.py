@@ -9,9 +9,10 @@ from freshlake.compiler.bridge import CATALYST, Bridge
 
 def without_pivot(aggregate: Any, b: Bridge) -> Any:
     """PivotFirst(p, v, values) → array(max(v) FILTER (WHERE p <=> value), …): of one row, the maximum is its value."""
-    if "pivotfirst(" not in aggregate.toString():
+    expressions = aggregate.aggregateExpressions()
+    if "pivotfirst(" not in expressions.toString():  # the text of the operator itself ends after 25 of them
         return aggregate
-    named = [_rewritten(e, b) for e in b.items(aggregate.aggregateExpressions())]
+    named = [_rewritten(e, b) for e in b.items(expressions)]
     return b.node["Aggregate"](aggregate.groupingExpressions(), b.seq(named), aggregate.child(), b.none)
 
 

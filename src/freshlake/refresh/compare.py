@@ -181,12 +181,17 @@ def _total(numbers: Column) -> Column:
 
 
 def _beyond_rounding(exact: DataFrame, floats: Sequence[StructField]) -> DataFrame:
-    """Drop pairs that differ by rounding only: per exact values, sorted numbers of both sides are close one by one."""
+    """Drop pairs that differ by rounding only: per exact values, sorted numbers of both sides are close one by one.
+
+    Sorted without their last digits first: two rows whose first numbers are as good as equal would else be in the order
+    of what rounding has left of those, which differs between the sides, and the numbers after them would be crossed.
+    """
     keys = [*_fixed(exact.schema, floats), *(_shape(f) for f in floats)]
     names = [f"__fl_g{i}" for i in range(len(keys))]
     keyed = exact.select("*", *(key.alias(name) for key, name in zip(keys, names, strict=True)))
     copies = keyed.withColumn("__fl_copy", F.explode(F.array_repeat(F.lit(1), F.abs(F.col(WEIGHT)).cast("int"))))
-    values = F.struct(*(_numbers(f).alias(f"v{i}") for i, f in enumerate(floats)))
+    about = [F.transform(_numbers(f), _about).alias(f"r{i}") for i, f in enumerate(floats)]
+    values = F.struct(*about, *(_numbers(f).alias(f"v{i}") for i, f in enumerate(floats)))
     plus, minus = (F.sort_array(F.collect_list(F.when(F.col(WEIGHT) * sign > 0, values))) for sign in (1, -1))
     groups = copies.groupBy(*names).agg(plus.alias("__fl_p"), minus.alias("__fl_m"))
     close = F.size("__fl_p") == F.size("__fl_m")
@@ -194,6 +199,11 @@ def _beyond_rounding(exact: DataFrame, floats: Sequence[StructField]) -> DataFra
     bad = groups.where(~close).select(*(F.col(name).alias(f"{name}b") for name in names))
     on = [keyed[name].eqNullSafe(bad[f"{name}b"]) for name in names]
     return keyed.join(bad, on, "left_semi").drop(*names)
+
+
+def _about(number: Column) -> Column:
+    """A number to twelve digits; -0.0 is 0.0."""
+    return F.when(number.isNotNull(), F.format_string("%.11e", number + F.lit(0.0)).cast("double"))
 
 
 def _all_close(pair: Column, width: int) -> Column:

@@ -11,7 +11,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType, VariantType
+from pyspark.sql.types import DataType, StructField, StructType, VariantType
 
 from freshlake.compiler import plan as p
 from freshlake.compiler.compile import CompiledQuery
@@ -293,17 +293,19 @@ def _at(span: SourceSpan, leaf: p.State) -> Position:
 
 
 def _schema_of(plan: p.Plan) -> StructType:
-    """The types that the plan's columns carry as Spark's JSON."""
+    return StructType([StructField(c.name, _type_of(c.type or "long"), True) for c in plan.columns])
+
+
+def _type_of(kind: str) -> DataType:
+    """The type that a column carries as Spark's JSON; in words, where its JSON leaves a collation out."""
     import json
 
-    from pyspark.sql.types import StructField, _parse_datatype_json_string
+    from pyspark.sql.types import _parse_datatype_json_string
 
-    fields = []
-    for c in plan.columns:
-        kind = c.type or "long"
-        text = kind if kind.startswith("{") else json.dumps(kind)
-        fields.append(StructField(c.name, _parse_datatype_json_string(text), True))
-    return StructType(fields)
+    try:
+        return _parse_datatype_json_string(kind if kind.startswith("{") else json.dumps(kind))
+    except PySparkException:
+        return DataType.fromDDL(kind)
 
 
 def collect_small(frame: DataFrame, settings: Settings, rows: int | None = None) -> pa.Table | None:

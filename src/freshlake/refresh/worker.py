@@ -30,6 +30,7 @@ PINNED_SETTINGS = (
 """Settings that change what a query means: kept with the stream table as they were when it was created."""
 
 _EVALUATED = (
+    "spark.sql.session.timeZone",
     "spark.sql.mapKeyDedupPolicy",
     "spark.sql.decimalOperations.allowPrecisionLoss",
     "spark.sql.legacy.timeParserPolicy",
