@@ -17,7 +17,7 @@ from freshlake.errors import FreshlakeError
 from freshlake.refresh.commit import output_schema
 from freshlake.refresh.definition import Builder
 from freshlake.refresh.edges import graph
-from freshlake.refresh.worker import pinned_settings
+from freshlake.refresh.pinned import pinned_settings
 from freshlake.schedule.effective import Effective, effective_schedules
 from freshlake.schedule.state import Watched
 from freshlake.service.capturing import capturing

@@ -28,10 +28,10 @@ from freshlake.refresh.definition import Builder, Definition, definition_of
 from freshlake.refresh.edges import check_acyclic, edges_of, graph
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.leasing import leased
+from freshlake.refresh.pinned import pinned_settings
 from freshlake.refresh.refused import require_differential
 from freshlake.refresh.situation import BLOWN, PASSING
 from freshlake.refresh.terms import Terms
-from freshlake.refresh.worker import pinned_settings
 from freshlake.schedule.graph import Graph
 from freshlake.service.announce import Announcer
 from freshlake.service.capture_modes import CaptureModes
