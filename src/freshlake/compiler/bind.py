@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from freshlake.compiler import plan as p
 from freshlake.compiler.bind_call import bind_call
+from freshlake.compiler.bind_digest import rows_of
 from freshlake.compiler.bind_expression import ExpressionBinder, json_type
 from freshlake.compiler.bind_guard import without_guards
 from freshlake.compiler.bind_pivot import without_pivot
@@ -144,11 +145,11 @@ class _Binder(ExpressionBinder):
     def bind_onerowrelation(self, node: Any) -> p.Plan:
         return p.Values((), "one row", node)
 
-    def constant(self, node: Any) -> p.Plan:
-        return p.Values(self.columns(node), node.toString()[:200], node)
+    def bind_localrelation(self, node: Any) -> p.Plan:
+        return p.Values(self.columns(node), node.toString()[:200], node, rows_of(node))
 
-    bind_localrelation = constant
-    bind_range = constant
+    def bind_range(self, node: Any) -> p.Plan:
+        return p.Values(self.columns(node), node.toString()[:200], node)
 
     def refuse_leaf(self, node: Any) -> p.Plan:
         raise SESSION_ROWS.raised(place_of(node), node.toString()[:120])

@@ -10,13 +10,12 @@ from typing import Any
 
 from freshlake.compiler import current_time
 from freshlake.compiler import plan as p
+from freshlake.compiler.bind_digest import digest_of
 from freshlake.compiler.bind_udf import OWN_FUNCTIONS, TABLE_FUNCTION, Digests
 from freshlake.compiler.bridge import CATALYST, Bridge
+from freshlake.compiler.fingerprint import DRAWN
 from freshlake.compiler.origin import place_of
 from freshlake.compiler.refusals import RANDOM, SESSION_VALUE, SUBQUERY_PLACE, Position
-
-DRAWN = r"#\d+L?|(?<=_common_expr)_\d+"
-"""Numbers that Spark draws for the expressions it makes: other ones each time a query is analyzed."""
 
 _COLLATED = "__COLLATIONS"
 """Where the JSON of a column says that its type, or one inside it, has a collation."""
@@ -112,13 +111,15 @@ class ExpressionBinder(ABC):
         if kind == "AttributeReference":  # a subquery or the time, alone
             return self.column(e)
         self.check(e, kind)
+        written = e.toJSON()
         if kind == TABLE_FUNCTION or e.containsPattern(self.b.python_udf):
             self.functions.note(e, self.b)
         columns = tuple(self.names[i] for i in self.ids(e.references().toSeq()))
         handle = self.b.substitute(e, self.pairs_of(columns)) if columns else e
         equality = self.compared(e) if kind == "EqualTo" else None
         same = self.compared(e) if kind == "EqualNullSafe" else None
-        return p.Expr(self.readable(e), columns, handle, False, equality, same)
+        digest = digest_of(e, written, self.names, self.b)
+        return p.Expr(self.readable(e), columns, handle, False, equality, same, digest=digest)
 
     def column(self, attribute: Any) -> p.Expr:
         """Read once: grouping sets repeat every column of their input in every set."""

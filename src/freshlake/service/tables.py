@@ -28,6 +28,7 @@ from freshlake.refresh.definition import Builder, Definition, definition_of
 from freshlake.refresh.edges import check_acyclic, edges_of, graph
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.leasing import leased
+from freshlake.refresh.meaning import means_the_same
 from freshlake.refresh.pinned import pinned_settings
 from freshlake.refresh.refused import require_differential
 from freshlake.refresh.situation import BLOWN, PASSING
@@ -303,7 +304,7 @@ class Tables:
         with capturing(self.captures, query) as captured:
             definition = define_in(self.engine, query, dialect, found.session_settings)
             compiled = captured.attempt(lambda: self.engine.compile(definition, found.session_settings))
-        same = compiled.fingerprint == found.fingerprint and definition.reference == found.definition_reference
+        same = means_the_same(found, compiled, definition) and definition.reference == found.definition_reference
         wanted = self._wanted(options)
         wanted["partition_by"] = partition_columns(wanted["partition_by"], compiled)
         differing = [n for n in DEFAULTS if getattr(found, stored_as(n)) != wanted[stored_as(n)]]
