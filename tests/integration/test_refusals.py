@@ -11,12 +11,17 @@ from pyspark.sql import SparkSession
 import freshlake
 from freshlake import errors as e
 from freshlake.compiler.refusals import (
+    FILE_COLUMN,
     GROUPING_BRANCHES,
     NESTED_VIEWS,
+    RANDOM_VECTOR,
     REFUSALS,
+    RESULT_TYPE,
     RUNS_FULL,
     SESSION_ROWS,
+    SESSION_VALUE,
     TABLESAMPLE,
+    TEMPORARY,
     VIEW_DEPTH,
     Refusal,
     WithoutRule,
@@ -66,6 +71,64 @@ def test_views(spark: SparkSession, lake_dir: Path) -> None:
             fl.sql(f"CREATE VIEW level{level} AS SELECT id FROM level{level - 1}")
         check(fl, NESTED_VIEWS, f"SELECT id FROM level{VIEW_DEPTH + 1}", (1, 16))
         assert fl.validate(f"SELECT id FROM level{VIEW_DEPTH}").differential
+
+
+@pytest.mark.parametrize(
+    "rest", ["'ECB', 'PKCS'", "'CBC', 'DEFAULT', unhex('00000000000000000000000000000000')"], ids=["ECB", "a vector"]
+)
+def test_an_encryption_that_repeats_itself_is_accepted(fl: Freshlake, rest: str) -> None:
+    assert fl.validate(f"SELECT id, aes_encrypt(region, '0000111122223333', {rest}) AS e FROM orders").differential
+
+
+@pytest.mark.parametrize("rest", ["'CBC'", "'CBC', 'DEFAULT', unhex(region)", "region"])
+def test_an_encryption_that_may_draw_its_vector_is_refused(fl: Freshlake, rest: str) -> None:
+    with refused(fl, e.NonDeterministic, RANDOM_VECTOR.construct):
+        fl.create_stream_table(
+            "broken", f"SELECT hex(aes_encrypt(region, '0000111122223333', {rest})) AS e FROM orders"
+        )
+
+
+def test_what_depends_on_the_version_of_spark_is_refused(fl: Freshlake) -> None:
+    with refused(fl, e.UnsupportedQuery, "version()", SESSION_VALUE.rewrite) as caught:
+        fl.create_stream_table("broken", "SELECT id FROM orders WHERE region > version()")
+    assert caught.value.construct == SESSION_VALUE.construct
+
+
+@pytest.mark.parametrize("where", ["WHERE _metadata.file_size > 0", "ORDER BY _metadata.row_index LIMIT 3"])
+def test_where_a_row_is_stored_is_refused_wherever_it_is_read(fl: Freshlake, where: str) -> None:
+    for call in (fl.validate, lambda q: fl.create_stream_table("broken", q)):
+        with refused(fl, e.UnsupportedQuery) as caught:
+            call(f"SELECT id FROM orders {where}")
+        assert caught.value.construct == FILE_COLUMN.construct
+
+
+def test_a_global_temporary_view_is_refused_by_name(fl: Freshlake) -> None:
+    fl.sql("CREATE GLOBAL TEMPORARY VIEW passing AS SELECT id FROM orders")
+    for query in (
+        "SELECT id FROM global_temp.passing",
+        "SELECT id FROM orders WHERE id IN (TABLE global_temp.passing)",
+    ):
+        for call in (fl.validate, lambda q: fl.create_stream_table("broken", q)):
+            with refused(fl, e.UnsupportedQuery, "view global_temp.passing") as caught:
+                call(query)
+            error = caught.value
+            assert (error.construct, error.detail, error.hint) == (
+                TEMPORARY.construct,
+                TEMPORARY.reason,
+                TEMPORARY.rewrite,
+            )
+            assert error.position == (1, query.index("global_temp") + 1)
+    fl.spark.catalog.dropGlobalTempView("passing")
+
+
+def test_a_type_that_delta_lacks_is_refused_by_validate_as_by_create(fl: Freshlake) -> None:
+    told = []
+    for call in (fl.validate, lambda q: fl.create_stream_table("broken", q)):
+        with refused(fl, e.Unsupported, "column span has the type interval day to second") as caught:
+            call("SELECT id, make_dt_interval(amount) AS span FROM orders")
+        told.append(caught.value.to_dict())
+        assert (caught.value.construct, caught.value.detail) == (RESULT_TYPE.construct, RESULT_TYPE.reason)
+    assert told[0] == told[1]
 
 
 def test_rows_of_the_session(fl: Freshlake) -> None:

@@ -14,7 +14,7 @@ from freshlake.compiler.bind_digest import rows_of
 from freshlake.compiler.bind_expression import ExpressionBinder, json_type
 from freshlake.compiler.bind_guard import without_guards
 from freshlake.compiler.bind_pivot import without_pivot
-from freshlake.compiler.bind_source import Source, not_delta, source_of
+from freshlake.compiler.bind_source import Source, not_delta, refuse_global, source_of
 from freshlake.compiler.bind_window import bind_window_functions
 from freshlake.compiler.bridge import CATALYST, Bridge
 from freshlake.compiler.current_time import NOW, TITLE, is_now
@@ -51,6 +51,7 @@ _TRANSPARENT = frozenset(
     ]
 )
 _JOINS = frozenset(["Inner", "Cross", "RightOuter", *JOINS])
+_OF_FILES = '"__metadata_col"'
 _REFUSED = {"ScriptTransformation": TRANSFORM, "Sample": TABLESAMPLE}
 
 
@@ -83,6 +84,7 @@ class _Binder(ExpressionBinder):
 
     def bind(self, frame: DataFrame) -> Bound:
         analyzed = frame._jdf.queryExecution().analyzed()
+        refuse_global(analyzed)
         output = self.columns(analyzed)
         plan = self.walk(self.normalise(analyzed))
         if any(is_now(n) for n in nodes(plan)):
@@ -136,6 +138,7 @@ class _Binder(ExpressionBinder):
     def bind_logicalrelation(self, node: Any) -> p.Plan:
         self.scans += 1
         columns = self.columns(node, self.scans)
+        self.file_columns |= {c.attribute.exprId().id() for c in columns if _OF_FILES in c.metadata}
         source = source_of(node)
         self.sources[source.key] = source
         return p.Scan(columns, source.key, tuple(c.label for c in columns))

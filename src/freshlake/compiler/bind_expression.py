@@ -11,11 +11,12 @@ from typing import Any
 from freshlake.compiler import current_time
 from freshlake.compiler import plan as p
 from freshlake.compiler.bind_digest import digest_of
+from freshlake.compiler.bind_hidden import refuse_hidden
 from freshlake.compiler.bind_udf import OWN_FUNCTIONS, TABLE_FUNCTION, Digests
 from freshlake.compiler.bridge import CATALYST, Bridge
 from freshlake.compiler.fingerprint import DRAWN
 from freshlake.compiler.origin import place_of
-from freshlake.compiler.refusals import RANDOM, SESSION_VALUE, SUBQUERY_PLACE, Position
+from freshlake.compiler.refusals import FILE_COLUMN, RANDOM, SESSION_VALUE, SUBQUERY_PLACE, Position
 
 _COLLATED = "__COLLATIONS"
 """Where the JSON of a column says that its type, or one inside it, has a collation."""
@@ -42,6 +43,8 @@ class ExpressionBinder(ABC):
         """Fields of the current time that the operator being read asks for."""
         self.places: dict[str, Position] = {}
         """Where constructs without a rule, and columns of the current time, stand in the query's text."""
+        self.file_columns: set[int] = set()
+        """Columns that say where a row is stored."""
         self.functions = Digests()
         """Python functions of the query."""
         self.random: dict[str, Position | None] = {}
@@ -110,8 +113,10 @@ class ExpressionBinder(ABC):
         kind = e.getClass().getSimpleName()
         if kind == "AttributeReference":  # a subquery or the time, alone
             return self.column(e)
+        self.refuse_files(e)
         self.check(e, kind)
         written = e.toJSON()
+        refuse_hidden(e, written)
         if kind == TABLE_FUNCTION or e.containsPattern(self.b.python_udf):
             self.functions.note(e, self.b)
         columns = tuple(self.names[i] for i in self.ids(e.references().toSeq()))
@@ -121,9 +126,14 @@ class ExpressionBinder(ABC):
         digest = digest_of(e, written, self.names, self.b)
         return p.Expr(self.readable(e), columns, handle, False, equality, same, digest=digest)
 
+    def refuse_files(self, e: Any) -> None:
+        if self.file_columns and not self.file_columns.isdisjoint(self.ids(e.references().toSeq())):
+            raise FILE_COLUMN.raised(place_of(e))
+
     def column(self, attribute: Any) -> p.Expr:
         """Read once: grouping sets repeat every column of their input in every set."""
         key = attribute.exprId().id()
+        self.refuse_files(attribute)
         if key not in self.read:
             name = self.names[key]
             handle = self.b.substitute(attribute, self.pairs_of((name,)))
@@ -256,6 +266,7 @@ class ExpressionBinder(ABC):
         for e in expressions:
             key, kind = e.exprId().id(), e.getClass().getSimpleName()
             if kind == "AttributeReference":
+                self.refuse_files(e)
                 name = self.name_of(e, key)
                 result.setdefault(name, p.Item(name))
                 continue

@@ -22,6 +22,7 @@ from freshlake.schedule.effective import Effective, effective_schedules
 from freshlake.schedule.state import Watched
 from freshlake.service.capturing import capturing
 from freshlake.service.definitions import define_in
+from freshlake.service.feasible import bound
 from freshlake.service.tables import Tables
 from freshlake.service.watched import limits, watched
 
@@ -242,7 +243,7 @@ class Report:
         settings = pinned_settings(engine.spark)
         with capturing(self.tables.captures, query) as captured:
             definition = define_in(engine, query, dialect, settings)
-            compiled = captured.attempt(lambda: engine.compile(definition, settings))
+            compiled, _ = captured.attempt(lambda: bound(engine, definition, settings))
         from pyspark.sql.types import StructType
 
         schema = StructType.fromJson(output_schema(compiled.root))

@@ -21,11 +21,10 @@ from freshlake.errors import (
     StreamTableInUse,
     StreamTableProtected,
     TableNotFound,
-    Unsupported,
 )
 from freshlake.refresh import commit
 from freshlake.refresh.definition import Builder, Definition, definition_of
-from freshlake.refresh.edges import check_acyclic, edges_of, graph
+from freshlake.refresh.edges import graph
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.leasing import leased
 from freshlake.refresh.meaning import means_the_same
@@ -40,6 +39,7 @@ from freshlake.service.captures import Captures
 from freshlake.service.capturing import Bound, Capturing, capturing
 from freshlake.service.definitions import define_in
 from freshlake.service.deliveries import Deliveries
+from freshlake.service.feasible import feasible
 from freshlake.service.moment import Round
 from freshlake.service.names import Names
 from freshlake.service.options import DEFAULTS, checked, needs_rules, partition_columns, scheduled, stored_as
@@ -276,17 +276,7 @@ class Tables:
         self.modes.check(fields.get("requested_cdc_mode", _asked(table)), mode, edges, table)
 
     def _feasible(self, target: TableName, definition: Definition, settings: Mapping[str, Any], rules: bool) -> Bound:
-        """What a definition compiles to and reads; refused if that does not go together with the mode or the graph."""
-        compiled = self.engine.compile(definition, settings)
-        if rules:
-            require_differential(compiled, target)
-        edges = edges_of(self.engine.catalog, compiled)
-        if any(edge.source_type is SourceType.POSTGRES for edge in edges):
-            raise Unsupported(
-                "the shape of a captured table has no rows", hint="name the table itself: database.schema.table"
-            )
-        check_acyclic(self.engine.catalog, target, edges)
-        return compiled, edges
+        return feasible(self.engine, target, definition, settings, rules)
 
     def replace(
         self,
