@@ -472,6 +472,25 @@ def test_the_storage_of_a_dropped_query_is_cleaned_up(fl: Freshlake, table: str)
         assert patient.verify(table).equal
 
 
+def test_the_catalog_says_which_rows_of_an_order_are_kept(fl: Freshlake) -> None:
+    def kept(query: str) -> tuple[int | None, str | None, int | None]:
+        fl.create_or_replace_stream_table("top", query)
+        found = record(fl, "top")
+        return found.topk_limit, found.topk_order_by, found.topk_offset
+
+    try:
+        assert kept("SELECT id, amount FROM orders ORDER BY amount DESC, id LIMIT 2") == (
+            2,
+            "amount DESC NULLS LAST, id ASC NULLS FIRST",
+            None,
+        )
+        assert kept("SELECT id FROM orders ORDER BY id LIMIT 2 OFFSET 1") == (2, "id ASC NULLS FIRST", 1)
+        assert kept("SELECT id FROM orders ORDER BY id OFFSET 3") == (None, "id ASC NULLS FIRST", 3)
+        assert kept("SELECT id FROM orders") == (None, None, None)
+    finally:
+        fl.drop_stream_table("top", if_exists=True)
+
+
 # Functions ------------------------------------------------------------------------------------------------------------
 
 

@@ -22,6 +22,7 @@ from freshlake.compiler.refusals import (
     SESSION_VALUE,
     TABLESAMPLE,
     TEMPORARY,
+    TIME_IN_RESULT,
     VIEW_DEPTH,
     Refusal,
     WithoutRule,
@@ -151,10 +152,28 @@ def test_a_construct_without_a_rule_runs_full_and_is_refused_under_differential(
     (reason,) = answer.reasons
     assert (reason.code, reason.construct, reason.hint) == ("not-differentiable", case.construct, case.rewrite)
     assert reason.position == ((2, case.example.index(case.word or "SELECT") + 3) if case.placed else None)
+    (explained,) = fl.explain(case.example).reasons
+    assert (explained["construct"], explained["hint"]) == (case.construct, case.rewrite)
+    assert (explained["position"] is not None) == case.placed
     with refused(fl, e.NotDifferentiable, reason.message) as caught:
         fl.create_stream_table("broken", case.example, refresh_mode="DIFFERENTIAL")
     assert caught.value.construct == case.construct
     assert (caught.value.position is not None) == case.placed
+
+
+def test_a_table_that_will_always_be_computed_in_full_is_created_with_a_warning(
+    fl: Freshlake, caplog: pytest.LogCaptureFixture
+) -> None:
+    query = "SELECT id, current_date() AS today FROM orders"
+    fl.create_stream_table("dated", query)
+    assert "every refresh of dated will be FULL" in caplog.text
+    assert TIME_IN_RESULT.rewrite in caplog.text
+    kept = fl._engine.catalog.get("default.dated").reasons[0]
+    assert (kept["construct"], kept["position"]) == (TIME_IN_RESULT.construct, {"line": 1, "column": 12})
+    caplog.clear()
+    fl.alter_stream_table("dated", query=query.replace("today", "day"), refresh_mode="FULL")
+    assert "will be FULL" not in caplog.text
+    fl.drop_stream_table("dated")
 
 
 def test_many_columns_may_be_unpivoted(fl: Freshlake) -> None:

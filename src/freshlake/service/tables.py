@@ -12,7 +12,6 @@ from uuid import uuid4
 from freshlake.catalog.enums import CdcMode, RefreshMode, SourceType, Status
 from freshlake.catalog.names import TableName
 from freshlake.catalog.records import Dependency, NewStreamTable, StreamTable
-from freshlake.compiler.compile import CompiledQuery
 from freshlake.errors import (
     AlreadyExists,
     FreshlakeError,
@@ -37,6 +36,7 @@ from freshlake.service.announce import Announcer
 from freshlake.service.capture_modes import CaptureModes
 from freshlake.service.captures import Captures
 from freshlake.service.capturing import Bound, Capturing, capturing
+from freshlake.service.caution import warn, warn_of_types
 from freshlake.service.definitions import define_in
 from freshlake.service.deliveries import Deliveries
 from freshlake.service.feasible import feasible
@@ -45,7 +45,6 @@ from freshlake.service.names import Names
 from freshlake.service.options import DEFAULTS, checked, needs_rules, partition_columns, scheduled, stored_as
 from freshlake.service.rebuild import rebuild
 from freshlake.service.rounds import Rounds
-from freshlake.statements.relations import has_star
 from freshlake.storage.table import ChangeLogged
 
 _log = logging.getLogger("freshlake")
@@ -95,7 +94,7 @@ class Tables:
         compiled, edges = captured.bound(lambda: self._feasible(target, definition, settings, rules), self.rounds)
         wanted["partition_by"] = partition_columns(wanted["partition_by"], compiled)
         self.modes.check(wanted["requested_cdc_mode"], wanted["refresh_mode"], edges)
-        self._warn(target, definition)
+        warn(target, definition, compiled, wanted["refresh_mode"])
         new = NewStreamTable(
             name=target,
             storage_id=f"{target.name}-{uuid4().hex[:8]}",
@@ -165,10 +164,6 @@ class Tables:
     def graph(self) -> Graph:
         return graph(self.engine.catalog)
 
-    def _warn(self, target: TableName, definition: Definition) -> None:
-        if definition.reference is None and has_star(definition.text):
-            _log.warning("%s selects *: a new column in a source rebuilds the table", target.short)
-
     # Alter -----------------------------------------------------------------------------------------------------------
 
     def alter(
@@ -228,26 +223,20 @@ class Tables:
         compiled, edges = captured.bound(lambda: self._feasible(name, definition, settings, rules), self.rounds)
         fields["partition_by"] = partition_columns(fields.get("partition_by", table.partition_by), compiled)
         self._check_capture(table, fields, edges)
-        self._warn(table.full_name, definition)
+        warn(table.full_name, definition, compiled, self._choosing(table, fields)["mode"])
         moment = Round({}, None)
         self.captures.follow(edges, fields.get("requested_cdc_mode", _asked(table)))
         if any(edge.stream_table_id is not None for edge in edges):
             moment = self.rounds.prepare(table, edges)
             # an upstream that was rebuilt may give the query another meaning
             compiled, edges = self._feasible(table.full_name, definition, settings, rules)
-        self._warn_of_types(table, compiled)
+        warn_of_types(table, compiled)
         fields |= commit.meaning(compiled, settings) | {"fuse_state": None, "quarantined_at": None}
         if query is None:
             reason = "partitions-altered"
         else:
             fields, reason = fields | _columns(definition), "query-altered"
         return rebuild(self.engine, self.names, table, definition, compiled, edges, moment, fields, reason)
-
-    def _warn_of_types(self, table: StreamTable, compiled: CompiledQuery) -> None:
-        before = {field["name"]: field["type"] for field in (table.output_schema or {}).get("fields", ())}
-        for field in commit.output_schema(compiled.root)["fields"]:
-            if before.get(field["name"], field["type"]) != field["type"]:
-                _log.warning("%s: column %s changes its type", table.full_name.short, field["name"])
 
     def _moves(self, table: StreamTable, fields: Mapping[str, Any]) -> bool:
         """Whether stored rows must be laid out anew."""
