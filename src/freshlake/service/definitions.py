@@ -43,5 +43,5 @@ def _fields(engine: Engine, name: str, settings: Mapping[str, Any]) -> Fields:
     worker = engine.worker
     worker.pin(settings)
     with translated():
-        schema = worker.binding.table(name).schema
+        schema = worker.binding.sql(engine.in_spark(f"SELECT * FROM {name}")).schema
     return [(f.name, f.dataType.json().strip('"')) for f in schema.fields]
