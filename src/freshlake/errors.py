@@ -122,7 +122,7 @@ class UnsupportedLimit(UnsupportedQuery):
     """The query has a LIMIT or OFFSET that picks arbitrary rows."""
 
     code = "unsupported-limit"
-    default_hint = "apply the limit when reading the stream table, or add ORDER BY at the top level"
+    default_hint = "apply the limit when reading the stream table, or add ORDER BY to the query that has it"
 
 
 class UnsupportedWindowInExpression(UnsupportedQuery):

@@ -16,7 +16,7 @@ from tests.acceptance.tpcds_data import generate_dense
 NUMBERS = tuple(range(1, 100))
 # Queries that run FULL, each with the code of its reason.
 NOT_DIFFERENTIAL: dict[int, str] = {}
-# EXISTS beside NOT EXISTS, windows over grouping sets, a full join of running totals, EXCEPT, a full join.
+# Windows over grouping sets, and EXCEPT.
 SAMPLE = (36, 87)
 # Queries that find nothing even in the denser data, or only NULLs and zeros.
 WITHOUT_ROWS = {4, 16, 23, 58, 73, 83, 85}

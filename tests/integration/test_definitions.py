@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from pyspark.sql import functions as F
 
 import freshlake
 from freshlake import errors as e
+from freshlake.compiler.plan import Loop
+from freshlake.compiler.walk import nodes
 from freshlake.lake import Freshlake
 from freshlake.refresh import certify
 from tests.integration import shop_definitions
@@ -180,6 +183,56 @@ def test_settings_that_expressions_look_up_are_kept_too(fl: Freshlake) -> None:
     assert fl.verify("maps").equal
     fl.drop_stream_table("maps")
     fl.sql("DELETE FROM orders WHERE id = 78")
+
+
+@contextmanager
+def settings(fl: Freshlake, **values: str) -> Iterator[None]:
+    keys = {"spark.sql." + key.replace("__", "."): value for key, value in values.items()}
+    for key, value in keys.items():
+        fl.spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key in keys:
+            fl.spark.conf.unset(key)
+
+
+def test_a_query_is_read_as_the_session_read_it_when_it_was_created(fl: Freshlake) -> None:
+    other_ways = {
+        "ansi__doubleQuotedIdentifiers": "true",
+        "parser__escapedStringLiterals": "true",
+        "legacy__setopsPrecedence__enabled": "true",
+        "jsonGenerator__ignoreNullFields": "false",
+    }
+    query = (
+        "SELECT \"id\" AS i, '\\t' AS t, to_json(named_struct('a', nullif(\"id\", 1))) AS j FROM orders UNION ALL"
+        " SELECT 0, '', '' INTERSECT SELECT id, '\\t', '{\"a\":3}' FROM orders"
+    )
+    with settings(fl, **other_ways):
+        fl.create_stream_table("read", query)
+    fl.sql("INSERT INTO orders VALUES (79, 'east', 6)")
+    assert str(fl.refresh("read").action) == "DIFFERENTIAL"
+    with settings(fl, **other_ways):
+        assert fl.validate(query).differential
+        assert rows(fl, "read") == rows(fl, query)
+    assert rows(fl, "read") != rows(fl, query)
+    assert fl.verify("read").equal
+    fl.drop_stream_table("read")
+    fl.sql("DELETE FROM orders WHERE id = 79")
+
+
+def test_the_limits_of_recursions_are_kept(fl: Freshlake) -> None:
+    with settings(fl, cteRecursionLevelLimit="7"):
+        fl.create_stream_table("deep", NO_RULE, initialize=False)
+    loops = [n for n in nodes(fl._engine.compiled(record(fl, "deep")).plan) if isinstance(n, Loop)]
+    assert [n.limit for n in loops] == [7]
+    fl.drop_stream_table("deep")
+
+
+def test_the_time_zone_is_kept_where_none_was_set(fl: Freshlake, table: str) -> None:
+    assert record(fl, table).session_settings["spark.sql.session.timeZone"] == fl.spark.conf.get(
+        "spark.sql.session.timeZone"
+    )
 
 
 @pytest.mark.usefixtures("windows_without_rule")
@@ -438,6 +491,25 @@ def test_the_storage_of_a_dropped_query_is_cleaned_up(fl: Freshlake, table: str)
         patient.vacuum(table)
         assert {p.name for p in folder.iterdir()} == {"g2"}
         assert patient.verify(table).equal
+
+
+def test_the_catalog_says_which_rows_of_an_order_are_kept(fl: Freshlake) -> None:
+    def kept(query: str) -> tuple[int | None, str | None, int | None]:
+        fl.create_or_replace_stream_table("top", query)
+        found = record(fl, "top")
+        return found.topk_limit, found.topk_order_by, found.topk_offset
+
+    try:
+        assert kept("SELECT id, amount FROM orders ORDER BY amount DESC, id LIMIT 2") == (
+            2,
+            "amount DESC NULLS LAST, id ASC NULLS FIRST",
+            None,
+        )
+        assert kept("SELECT id FROM orders ORDER BY id LIMIT 2 OFFSET 1") == (2, "id ASC NULLS FIRST", 1)
+        assert kept("SELECT id FROM orders ORDER BY id OFFSET 3") == (None, "id ASC NULLS FIRST", 3)
+        assert kept("SELECT id FROM orders") == (None, None, None)
+    finally:
+        fl.drop_stream_table("top", if_exists=True)
 
 
 # Functions ------------------------------------------------------------------------------------------------------------

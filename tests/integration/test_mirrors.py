@@ -88,6 +88,16 @@ def test_a_captured_table_is_read_by_its_three_parts_and_as_spark_knows_it(fl: f
     assert_same_bag(fl.sql("SELECT * FROM shop__public.orders"), theirs)
 
 
+def test_a_query_in_the_dialect_of_postgresql_reads_captured_tables(fl: freshlake.Freshlake) -> None:
+    query = "SELECT region || '!' AS loud FROM shop.public.orders WHERE orders.id < 3"
+    fl.create_stream_table("loud", query, dialect="postgres")
+    assert contents(fl, "loud") == [("north!",), ("south!",)]
+    table = fl._engine.catalog.get("loud")
+    assert (table.original_query, table.refresh_mode) == (query, "AUTO")
+    assert "shop.public.orders" in table.defining_query
+    fl.drop_stream_table("loud")
+
+
 def test_changes_of_one_transaction_are_seen_together(fl: freshlake.Freshlake, database: FakeDatabase) -> None:
     database.commit(**{ORDERS: [(1, "east"), (2, "south")], ITEMS: [(1, 10.0), (2, 5.5), (2, 1.0)]})
     seen: list[tuple[str, set[int]]] = []

@@ -19,7 +19,7 @@ from pathlib import Path
 from freshlake.session import start
 from tests.local_spark import SETTINGS
 from tests.property.case import Case
-from tests.property.generate import generate
+from tests.property.generate import OPERATORS, generate
 from tests.property.play import Failure, Play
 from tests.property.shrink import shrink
 
@@ -48,11 +48,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=1000, help="seed of the first lake; the others follow")
     parser.add_argument("--queries", type=int, default=18, help="histories per lake")
     parser.add_argument("--rounds", type=int, default=4, help="rounds of changes per history")
+    parser.add_argument("--operators", type=_operators, default=OPERATORS, help="these, with commas between")
     parser.add_argument("--shrink", type=int, default=40, help="attempts to make a failing history smaller")
     parser.add_argument("--keep-going", action="store_true", help="do not stop at the first difference")
     parser.add_argument("--processes", type=int, default=1, help="share the histories between so many processes")
     parser.add_argument("--every", type=int, default=1, help="play every so many seeds")
     return parser
+
+
+def _operators(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
 
 
 def _divided(options: argparse.Namespace, arguments: list[str]) -> int:
@@ -72,7 +77,7 @@ def _fuzz(options: argparse.Namespace, folder: Path) -> int:
     for seed in count(options.seed, options.every):
         if histories >= options.count:
             break
-        case = generate(seed, options.queries, options.rounds)
+        case = generate(seed, options.queries, options.rounds, options.operators)
         played = Play(case.script(), folder / f"lake-{seed}", random=True)
         failures = played.run()
         shutil.rmtree(folder / f"lake-{seed}", ignore_errors=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -23,7 +24,8 @@ from tests.property.query import (
     depth,
 )
 from tests.property.stored_queries import STORED_OPERATORS, StoredQueries
-from tests.property.values import KINDS, TYPES, computed, literal, predicate, scalar
+from tests.property.values import BASE, KINDS, TYPES, computed, literal, predicate, scalar
+from tests.property.wider_queries import WIDER_OPERATORS, WiderQueries
 
 MAX_DEPTH = 5
 MAX_ROWS = 1500.0
@@ -66,13 +68,14 @@ _FLAVOURS = (
 )
 
 
-def generate(seed: int, queries: int = 18, turns: int = 4) -> Case:
+def generate(seed: int, queries: int = 18, turns: int = 4, operators: Sequence[str] = OPERATORS) -> Case:
     """The same history for the same arguments, in every process."""
     rng = Random(f"freshlake {seed}")
-    tables = tuple(_table(rng, i) for i in range(rng.choice((2, 2, 3))))
+    types = BASE if operators is OPERATORS else tuple(sorted(TYPES))
+    tables = tuple(_table(rng, i, types) for i in range(rng.choice((2, 2, 3))))
     made = _Queries(rng, [Table(t.name, _cols(t), max(4.0, float(len(t.rows)))) for t in tables])
     for i in range(queries):
-        made.add(f"q{i}", OPERATORS[(seed * queries + i) % len(OPERATORS)])
+        made.add(f"q{i}", operators[(seed * queries + i) % len(operators)])
     changes = _Changes(rng, {t.name: t for t in tables})
     rounds = tuple(_turn(rng, changes, tuple(made.queries), last=i == turns - 1) for i in range(turns))
     return Case(tables, made.queries, rounds)
@@ -81,8 +84,8 @@ def generate(seed: int, queries: int = 18, turns: int = 4) -> Case:
 # Tables and changes --------------------------------------------------------------------------------------------------
 
 
-def _table(rng: Random, number: int) -> SourceTable:
-    kinds = [rng.choice(("int", "big")), "str", *rng.sample(sorted(TYPES), rng.randint(1, 4))]
+def _table(rng: Random, number: int, types: Sequence[str]) -> SourceTable:
+    kinds = [rng.choice(("int", "big")), "str", *rng.sample(types, rng.randint(1, 4))]
     columns = [(f"{'abcdefgh'[i]}{number}", TYPES[kind]) for i, kind in enumerate(kinds)]
     if rng.random() < 0.4:
         columns.insert(0, (f"id{number}", "INT"))
@@ -219,7 +222,7 @@ def _turn(rng: Random, changes: _Changes, queries: tuple[str, ...], last: bool) 
 
 
 @dataclass
-class _Queries(StoredQueries):
+class _Queries(StoredQueries, WiderQueries):
     queries: dict[str, Query] = field(default_factory=dict)
     number: int = 0
 
@@ -257,6 +260,8 @@ class _Queries(StoredQueries):
         below = deep - 1
         if operator in JOINS:
             return self.make_joined(operator, below)
+        if operator in WIDER_OPERATORS:
+            return self.make_wider(operator, below)
         match operator:
             case "filter":
                 return self.make_filter(self.source(below))

@@ -407,6 +407,34 @@ class Shared(Unary):
         return f"WITH shared AS ({self.child.sql()}) {body}"
 
 
+@dataclass(frozen=True)
+class Written(Query):
+    """A text with a place for each of its inputs, which are `l`, `r` and `m` in it."""
+
+    parts: tuple[Query, ...]
+    text: str
+    columns: tuple[Col, ...]
+    growth: float = 1.0
+
+    @property
+    def cols(self) -> tuple[Col, ...]:
+        return self.columns
+
+    @property
+    def children(self) -> tuple[Query, ...]:
+        return self.parts
+
+    def with_children(self, children: tuple[Query, ...]) -> Query:
+        return replace(self, parts=children)
+
+    @property
+    def size(self) -> float:
+        return max(part.size for part in self.parts) * self.growth
+
+    def sql(self) -> str:
+        return self.text.format(*(_from(part, alias) for part, alias in zip(self.parts, "lrm", strict=False)))
+
+
 def _names(cols: tuple[Col, ...]) -> str:
     return ", ".join(c.name for c in cols)
 

@@ -14,7 +14,10 @@ TYPES = {
     "double": "DOUBLE",
     "date": "DATE",
     "bool": "BOOLEAN",
+    "ts": "TIMESTAMP",
+    "bin": "BINARY",
 }
+BASE = ("big", "bool", "date", "dec", "double", "int", "str")
 KINDS = {"big": "int"}
 """Types that behave alike in expressions share a kind."""
 
@@ -26,6 +29,8 @@ _DOMAINS = {
     "double": ["0.0D", "-0.0D", "0.1D", "1.5D", "-2.5D", "1e15D", "double('NaN')"],
     "date": ["DATE'2024-01-01'", "DATE'2024-02-29'", "DATE'1999-12-31'"],
     "bool": ["true", "false"],
+    "ts": ["TIMESTAMP'2024-01-01 00:00:00'", "TIMESTAMP'2024-02-29 23:59:59.999999'", "TIMESTAMP'1899-12-31 12:00:00'"],
+    "bin": ["X''", "X'00'", "X'00FF'", "X'61'"],
 }
 _NULL_SHARE = 0.18
 
@@ -52,6 +57,12 @@ def scalar(rng: Random, col: Col) -> str:
             "str": [f"upper({c})", f"concat({c}, 'x')", f"coalesce({c}, 'n')", f"substr({c}, 1, 1)"],
             "date": [f"date_add({c}, 1)", f"coalesce({c}, DATE'2000-01-01')", f"trunc({c}, 'MM')"],
             "bool": [f"NOT {c}", f"coalesce({c}, false)", f"{c} IS NULL"],
+            "ts": [
+                f"{c} + INTERVAL '1' DAY",
+                f"date_trunc('HOUR', {c})",
+                f"coalesce({c}, TIMESTAMP'2000-01-01 00:00:00')",
+            ],
+            "bin": [f"coalesce({c}, X'01')", f"concat({c}, X'00')"],
         }[col.kind]
     )
 

@@ -82,6 +82,19 @@ def test_what_is_no_query_is_invalid(query: str) -> None:
     assert "sqlglot" not in str(caught.value)
 
 
+def test_a_captured_table_has_three_parts() -> None:
+    asked = []
+
+    def columns_of(table: str) -> list[tuple[str, str]]:
+        asked.append(table)
+        return [("id", "long"), ("region", "string")]
+
+    query = "SELECT o.region FROM Shop.public.Orders AS o JOIN shop.public.items ON items.id = o.id"
+    shown = re.sub(r"\s+", " ", to_spark(query, Dialect.POSTGRES, columns_of))
+    assert shown == "SELECT o.region FROM shop.public.orders AS o JOIN shop.public.items ON items.id = o.id"
+    assert asked == ["shop.public.orders", "shop.public.items"]
+
+
 def test_a_table_that_does_not_exist_is_named() -> None:
     with pytest.raises(TableNotFound, match="nothing"):
         spark("SELECT * FROM nothing")

@@ -8,7 +8,7 @@ import sys
 
 PROGRAM = """
 from freshlake.compiler import plan as p
-from freshlake.compiler.compile import fingerprint
+from freshlake.compiler.fingerprint import fingerprint
 
 scan = p.Scan((p.Column("a"),), "t", ("a",))
 facts = frozenset({p.TIES, p.PLACE, "third", "fourth"})

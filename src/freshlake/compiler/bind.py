@@ -10,10 +10,11 @@ from pyspark.sql import DataFrame
 
 from freshlake.compiler import plan as p
 from freshlake.compiler.bind_call import bind_call
+from freshlake.compiler.bind_digest import rows_of
 from freshlake.compiler.bind_expression import ExpressionBinder, json_type
 from freshlake.compiler.bind_guard import without_guards
 from freshlake.compiler.bind_pivot import without_pivot
-from freshlake.compiler.bind_source import Source, not_delta, source_of
+from freshlake.compiler.bind_source import Source, not_delta, refuse_global, source_of
 from freshlake.compiler.bind_spoken import refuse_moments
 from freshlake.compiler.bind_window import bind_window_functions
 from freshlake.compiler.bridge import CATALYST, Bridge
@@ -51,6 +52,7 @@ _TRANSPARENT = frozenset(
     ]
 )
 _JOINS = frozenset(["Inner", "Cross", "RightOuter", *JOINS])
+_OF_FILES = '"__metadata_col"'
 _REFUSED = {"ScriptTransformation": TRANSFORM, "Sample": TABLESAMPLE}
 
 
@@ -84,6 +86,7 @@ class _Binder(ExpressionBinder):
 
     def bind(self, frame: DataFrame) -> Bound:
         analyzed = frame._jdf.queryExecution().analyzed()
+        refuse_global(analyzed)
         output = self.columns(analyzed)
         plan = self.walk(self.normalise(analyzed))
         if any(is_now(n) for n in nodes(plan)):
@@ -137,6 +140,7 @@ class _Binder(ExpressionBinder):
     def bind_logicalrelation(self, node: Any) -> p.Plan:
         self.scans += 1
         columns = self.columns(node, self.scans)
+        self.file_columns |= {c.attribute.exprId().id() for c in columns if _OF_FILES in c.metadata}
         source = source_of(node)
         self.sources[source.key] = source
         return p.Scan(columns, source.key, tuple(c.label for c in columns))
@@ -146,12 +150,12 @@ class _Binder(ExpressionBinder):
     def bind_onerowrelation(self, node: Any) -> p.Plan:
         return p.Values((), "one row", node)
 
-    def constant(self, node: Any) -> p.Plan:
+    def bind_localrelation(self, node: Any) -> p.Plan:
         refuse_moments(node)
-        return p.Values(self.columns(node), node.toString()[:200], node)
+        return p.Values(self.columns(node), node.toString()[:200], node, rows_of(node))
 
-    bind_localrelation = constant
-    bind_range = constant
+    def bind_range(self, node: Any) -> p.Plan:
+        return p.Values(self.columns(node), node.toString()[:200], node)
 
     def refuse_leaf(self, node: Any) -> p.Plan:
         raise SESSION_ROWS.raised(place_of(node), node.toString()[:120])

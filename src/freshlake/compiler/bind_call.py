@@ -32,6 +32,7 @@ def bind_call(aggregate: Any, index: int, name: str, binder: ExpressionBinder) -
         facts=frozenset({OPEN} if is_open(function) else ()),
         handle=whole.handle,
         finish=None if distinct else _finish(function, kind, types, index, binder),
+        digest=whole.digest,
     )
 
 

@@ -10,14 +10,14 @@ from typing import Any
 
 from freshlake.compiler import current_time
 from freshlake.compiler import plan as p
+from freshlake.compiler.bind_digest import digest_of
+from freshlake.compiler.bind_hidden import refuse_hidden
 from freshlake.compiler.bind_spoken import at_moments
 from freshlake.compiler.bind_udf import OWN_FUNCTIONS, TABLE_FUNCTION, Digests
 from freshlake.compiler.bridge import CATALYST, Bridge
+from freshlake.compiler.fingerprint import DRAWN
 from freshlake.compiler.origin import place_of
-from freshlake.compiler.refusals import RANDOM, SESSION_VALUE, SUBQUERY_PLACE, Position
-
-DRAWN = r"#\d+L?|(?<=_common_expr)_\d+"
-"""Numbers that Spark draws for the expressions it makes: other ones each time a query is analyzed."""
+from freshlake.compiler.refusals import FILE_COLUMN, RANDOM, SESSION_VALUE, SUBQUERY_PLACE, Position
 
 _OWN = re.compile(r"^(__fl_)+", re.IGNORECASE)
 """With this begin the names that rules make."""
@@ -49,6 +49,8 @@ class ExpressionBinder(ABC):
         """Fields of the current time that the operator being read asks for."""
         self.places: dict[str, Position] = {}
         """Where constructs without a rule, and columns of the current time, stand in the query's text."""
+        self.file_columns: set[int] = set()
+        """Columns that say where a row is stored."""
         self.functions = Digests()
         """Python functions of the query."""
         self.random: dict[str, Position | None] = {}
@@ -122,18 +124,28 @@ class ExpressionBinder(ABC):
         kind = e.getClass().getSimpleName()
         if kind == "AttributeReference":  # a subquery or the time, alone
             return self.column(e)
+        self.refuse_files(e)
         self.check(e, kind)
+        written = e.toJSON()
+        refuse_hidden(e, written)
         if kind == TABLE_FUNCTION or e.containsPattern(self.b.python_udf):
             self.functions.note(e, self.b)
         columns = tuple(self.names[i] for i in self.ids(e.references().toSeq()))
         handle = self.b.substitute(e, self.pairs_of(columns)) if columns else e
         equality = self.compared(e) if kind == "EqualTo" else None
         same = self.compared(e) if kind == "EqualNullSafe" else None
-        return p.Expr(self.readable(e), columns, handle, False, equality, same)
+        digest = digest_of(e, written, self.names, self.b)
+        maybe = self.not_false(e) if kind == "Or" else None
+        return p.Expr(self.readable(e), columns, handle, False, equality, same, digest=digest, not_false=maybe)
+
+    def refuse_files(self, e: Any) -> None:
+        if self.file_columns and not self.file_columns.isdisjoint(self.ids(e.references().toSeq())):
+            raise FILE_COLUMN.raised(place_of(e))
 
     def column(self, attribute: Any) -> p.Expr:
         """Read once: grouping sets repeat every column of their input in every set."""
         key = attribute.exprId().id()
+        self.refuse_files(attribute)
         if key not in self.read:
             name = self.names[key]
             handle = self.b.substitute(attribute, self.pairs_of((name,)))
@@ -155,6 +167,14 @@ class ExpressionBinder(ABC):
         if all(s.getClass().getSimpleName() == "AttributeReference" for s in (left, right)):
             return self.name_of(left), self.name_of(right)
         return None
+
+    def not_false(self, e: Any) -> p.Expr | None:
+        """The comparison x of `x OR x IS NULL`, when it is one of plain columns."""
+        left, right = e.left(), e.right()
+        kinds = [s.getClass().getSimpleName() for s in (left, right)]
+        if kinds != ["EqualTo", "IsNull"] or not left.semanticEquals(right.child()) or self.compared(left) is None:
+            return None
+        return self.expr(left)
 
     def check(self, e: Any, kind: str) -> None:
         def of_session(x: Any) -> bool:
@@ -275,6 +295,7 @@ class ExpressionBinder(ABC):
         for e in expressions:
             key, kind = e.exprId().id(), e.getClass().getSimpleName()
             if kind == "AttributeReference":
+                self.refuse_files(e)
                 name = self.name_of(e, key)
                 result.setdefault(name, p.Item(name))
                 continue

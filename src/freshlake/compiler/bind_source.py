@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from freshlake.compiler.origin import place_of
-from freshlake.compiler.refusals import NOT_DELTA, TIME_TRAVEL
+from freshlake.compiler.refusals import NOT_DELTA, TEMPORARY, TIME_TRAVEL
+
+_GLOBAL_VIEW = re.compile(r"^[^'\"]*\bView \(`?global_temp`?\.`?(\w+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,15 @@ def source_of(node: Any) -> Source:
         raise TIME_TRAVEL.raised(place_of(node), message=f"source {name or ''} is pinned to one version")
     path = _local_path(location.path().toString())
     return Source(path, path, name, relation.schema().json())
+
+
+def refuse_global(analyzed: Any) -> None:
+    """A global temporary view is found by name from every session of this Spark, and by no other process."""
+    found = _GLOBAL_VIEW.search(analyzed.toString())
+    if found is not None:
+        name = f"global_temp.{found[1]}"
+        message = f"the temporary view {name} cannot be part of a stream table"
+        raise TEMPORARY.raised(place_of(analyzed, name), message=message)
 
 
 def not_delta(node: Any, name: str) -> Exception:

@@ -7,9 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from py4j.java_gateway import JavaObject, is_instance_of
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 CATALYST = "org.apache.spark.sql.catalyst."
+
+JavaError = Py4JError
+"""What a call of Spark fails with."""
 
 _NODES = [
     "Project",

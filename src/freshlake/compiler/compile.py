@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,10 +10,10 @@ from pyspark.sql import DataFrame
 
 from freshlake.compiler import plan as p
 from freshlake.compiler.bind import Bound, bind
-from freshlake.compiler.bind_expression import DRAWN
 from freshlake.compiler.bridge import Bridge
 from freshlake.compiler.complexity import Complexity, complexity
 from freshlake.compiler.derive import Changed, differential, full
+from freshlake.compiler.fingerprint import fingerprint, former_fingerprint
 from freshlake.compiler.passes import PASSES
 from freshlake.compiler.program import RefreshProgram
 from freshlake.compiler.split import Node, split
@@ -23,9 +21,6 @@ from freshlake.compiler.support import Reason, of_random, reasons, unstorable
 from freshlake.compiler.walk import nodes as walk_nodes
 from freshlake.compiler.walk import transform
 from freshlake.errors import InvalidQuery
-
-LAYOUT = 2
-"""Raised when stored columns change meaning, so that tables written before are rebuilt."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +45,8 @@ class CompiledQuery:
     """Views and functions that the query uses, each with a digest of what it is."""
     is_random: bool = False
     """Whether two evaluations may differ in any way."""
+    former: str = ""
+    """The fingerprint that an earlier version gave the query."""
 
     @cached_property
     def complexity(self) -> Complexity:
@@ -88,6 +85,7 @@ def compile_query(frame: DataFrame, bridge: Bridge, key_of: Callable[[str], str]
         fingerprint(plan, bound.output, uses),
         uses,
         bool(bound.random),
+        former_fingerprint(plan, bound.output, uses),
     )
 
 
@@ -99,14 +97,6 @@ def normal_form(plan: p.Plan, output: tuple[p.Column, ...]) -> p.Plan:
     for rewrite in PASSES:
         plan = rewrite(plan)
     return plan
-
-
-def fingerprint(plan: p.Plan, output: tuple[p.Column, ...], functions: Mapping[str, str] | None = None) -> str:
-    """Equal for equal queries in every process: expression numbers that Spark draws are left out, sets are in order."""
-    shown = re.sub(DRAWN, "#", f"{LAYOUT} {plan!r} {[(c.name, c.label, c.type) for c in output]!r}")
-    shown = re.sub(r"frozenset\(\{(.*?)\}\)", lambda facts: str(sorted(facts[1].split(", "))), shown)
-    shown += "".join(f" {name} {code}" for name, code in sorted((functions or {}).items()))
-    return hashlib.sha256(shown.encode()).hexdigest()[:32]
 
 
 def _keyed(plan: p.Plan, key_of: Callable[[str], str]) -> p.Plan:

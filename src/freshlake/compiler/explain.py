@@ -49,7 +49,7 @@ def explain(compiled: CompiledQuery, subject: str, query: str, facts: dict[str, 
         subject=subject,
         query=query,
         differential=not compiled.reasons,
-        reasons=tuple({"code": r.code, "message": r.message, "hint": r.hint} for r in compiled.reasons),
+        reasons=tuple(r.to_dict() for r in compiled.reasons),
         operators="\n".join(tree(compiled.plan)),
         nodes=tuple(_node(n) for n in compiled.nodes),
         steps=tuple(_steps(program)),
@@ -121,7 +121,9 @@ def _steps(program: RefreshProgram) -> Iterator[dict[str, Any]]:
 def _lines(x: Explanation) -> Iterator[str]:
     yield f"{x.subject}: {'DIFFERENTIAL' if x.differential else 'FULL'}"
     for reason in x.reasons:
-        yield f"  because {reason['message']}" + (f" ({reason['hint']})" if reason["hint"] else "")
+        place = reason["position"]
+        where = f" at line {place['line']}, column {place['column']}" if place else ""
+        yield f"  because {reason['message']}{where}" + (f" ({reason['hint']})" if reason["hint"] else "")
     for key, value in x.facts.items():
         yield f"  {key}: {value}"
     yield from ("", "Query", *(f"  {line}" for line in x.query.strip().splitlines()))

@@ -46,6 +46,10 @@ class Expr:
     null_of: Column | None = None
     """Set for a NULL of a column's type, which the engine writes."""
     facts: frozenset[str] = frozenset()
+    digest: str | None = field(default=None, repr=False)
+    """Of all that the handle means; the text is for people, and may leave parts of it out."""
+    not_false: Expr | None = field(default=None, repr=False, compare=False)
+    """The `a = b` of `(a = b) IS NOT FALSE`, which NOT IN becomes."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,7 @@ class Call:
     handle: Any = field(default=None, compare=False, repr=False)
     finish: Expr | None = None
     """Spark's own final step over the state columns of this call, when it has an exact state."""
+    digest: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -143,6 +148,7 @@ class Values(Plan):
 
     text: str
     handle: Any = field(default=None, compare=False, repr=False)
+    digest: str | None = field(default=None, repr=False)
 
 
 # Leaves that only appear in programs ---------------------------------------------------------------------------------

@@ -8,10 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from freshlake.errors import (
+    FreshlakeError,
     NonDeterministic,
     SourceNotDelta,
     TimeTravelUnsupported,
     TooManyGroupingBranches,
+    Unsupported,
     UnsupportedLateralJoin,
     UnsupportedLimit,
     UnsupportedQuery,
@@ -28,6 +30,7 @@ Refused = (
     | type[SourceNotDelta]
     | type[TimeTravelUnsupported]
     | type[ViewDepthExceeded]
+    | type[Unsupported]
 )
 
 GROUPING_BRANCHES = 64
@@ -50,7 +53,7 @@ class Refusal:
 
     def raised(
         self, position: Position | None = None, shown: str | None = None, message: str | None = None
-    ) -> UnsupportedQuery | NonDeterministic | SourceNotDelta | TimeTravelUnsupported | ViewDepthExceeded:
+    ) -> FreshlakeError:
         """The error, to be raised; `shown` names the table, function or operator."""
         named = f": {shown}" if shown else ""
         return self.error(
@@ -74,7 +77,7 @@ UNORDERED_LIMIT = Refusal(
     "LIMIT or OFFSET without ORDER BY",
     UnsupportedLimit,
     "without an order it keeps other rows each time",
-    "apply the limit when reading the stream table, or add ORDER BY at the top level",
+    "apply the limit when reading the stream table, or add ORDER BY to the query that has it",
     "SELECT id FROM orders LIMIT 3",
     "LIMIT",
 )
@@ -85,6 +88,15 @@ RANDOM = Refusal(
     "remove the random function, or compute it when reading the stream table",
     "SELECT id, rand() AS r FROM orders",
     "rand",
+)
+RANDOM_VECTOR = Refusal(
+    "aes_encrypt with a random initialization vector",
+    NonDeterministic,
+    "every call draws another vector, so the same rows would give another result each time",
+    "give a constant initialization vector as the fifth argument, use the mode 'ECB', or encrypt when reading the"
+    " stream table",
+    "SELECT id, aes_encrypt(region, '0000111122223333') AS e FROM orders",
+    "aes_encrypt",
 )
 SESSION_VALUE = Refusal(
     "a function of the session",
@@ -123,6 +135,20 @@ SESSION_ROWS = Refusal(
     UnsupportedQuery,
     "they are gone when the session ends",
     "write them to a Delta table first",
+)
+FILE_COLUMN = Refusal(
+    "a column that says where a row is stored",
+    UnsupportedQuery,
+    "it changes whenever files are rewritten, without any change of the row",
+    "leave out _metadata, or store what it says in a column of the table",
+    "SELECT id, _metadata.file_name AS f FROM orders",
+    "_metadata",
+)
+RESULT_TYPE = Refusal(
+    "a result column of a type that Delta tables lack",
+    Unsupported,
+    "a stream table is a Delta table",
+    "cast the column to a type that Delta tables have",
 )
 TEMPORARY = Refusal(
     "a temporary view or function",
@@ -177,11 +203,14 @@ REFUSALS = (
     TABLESAMPLE,
     UNORDERED_LIMIT,
     RANDOM,
+    RANDOM_VECTOR,
     SESSION_VALUE,
     TRANSFORM,
     TIME_TRAVEL,
     NOT_DELTA,
     SESSION_ROWS,
+    FILE_COLUMN,
+    RESULT_TYPE,
     TEMPORARY,
     GROUPING,
     LATERAL_JOIN,

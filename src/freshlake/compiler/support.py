@@ -38,6 +38,17 @@ class Reason:
     construct: str | None = None
     position: Position | None = None
 
+    @property
+    def told(self) -> str:
+        """For people: what, where, and what to do about it."""
+        where = f" at line {self.position[0]}, column {self.position[1]}" if self.position else ""
+        return f"{self.message}{where}" + (f"; {self.hint}" if self.hint else "")
+
+    def to_dict(self) -> dict[str, object]:
+        place = {"line": self.position[0], "column": self.position[1]} if self.position else None
+        plain = {"code": self.code, "message": self.message, "hint": self.hint}
+        return {**plain, "construct": self.construct, "position": place}
+
 
 def reasons(plan: p.Plan, places: Mapping[str, Position] | None = None) -> tuple[Reason, ...]:
     """Empty when every operator has a rule; `places` are where constructs stand in the query's text."""

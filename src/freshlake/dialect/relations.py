@@ -166,16 +166,18 @@ class Relations(Subqueries):
         if node.args.get("rows_from"):
             reason = "Spark has no functions side by side"
             raise self.refuse("ROWS FROM", reason, "join the functions on their positions", node)
-        self.only(node, "this", "db", "alias")
+        self.only(node, "this", "db", "catalog", "alias")
         label = folded(node.this)
-        schema = folded(node.args["db"]) if node.args.get("db") else None
+        # a captured table has three parts
+        database, schema = (folded(node.args[part]) if node.args.get(part) else None for part in ("catalog", "db"))
         known = self.scope.with_query(label) if schema is None else None
-        parts = [name(p) for p in (schema, label) if p is not None]
+        parts = [name(p) for p in (database, schema, label) if p is not None]
         columns = known if known is not None else self.columns_of(".".join(p.sql(dialect="spark") for p in parts))
         alias, names = self._alias(node)
         # PostgreSQL keeps the names of the columns that a list leaves out, and Spark wants all of them
         names += [c.name for c in columns[len(names) :]] if names else []
-        table = exp.Table(this=name(label), db=name(schema) if schema else None, alias=_alias_node(alias, names))
+        around = {"catalog": name(database) if database else None, "db": name(schema) if schema else None}
+        table = exp.Table(this=name(label), alias=_alias_node(alias, names), **around)
         return Relation(table, alias or label, renamed(columns, names))
 
     def _subquery(self, node: exp.Expr, lateral: bool = False) -> Relation:

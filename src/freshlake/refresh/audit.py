@@ -24,6 +24,7 @@ from freshlake.compiler.openness import Openness, openness
 from freshlake.compiler.split import ROOT, Node
 from freshlake.refresh.compare import correction, same_small
 from freshlake.refresh.inputs import SMALL_ROWS, Inputs, SourceSpan
+from freshlake.refresh.meaning import means_the_same
 from freshlake.refresh.run import Runner, collect_small
 from freshlake.refresh.sampling import Draw, draw, given
 from freshlake.refresh.spark_errors import translated
@@ -143,7 +144,7 @@ def _why_not(table: StreamTable, compiled: CompiledQuery) -> str | None:
         return "it has not been loaded yet"
     if table.needs_reinit:
         return "it is marked for a rebuild"
-    if table.fingerprint != compiled.fingerprint:
+    if not means_the_same(table, compiled):
         return "its query means something else than when it was loaded; its next refresh rebuilds it"
     return "its query may give another result each time" if compiled.is_random else None
 

@@ -18,7 +18,7 @@ from freshlake.catalog.enums import Action, DefinitionKind
 from freshlake.catalog.records import USES, Commit, Dependency, Lease, NodeState, StreamTable
 from freshlake.compiler.compile import CompiledQuery
 from freshlake.compiler.derive import Changed
-from freshlake.compiler.plan import Aggregate
+from freshlake.compiler.plan import Aggregate, TopK
 from freshlake.compiler.split import ROOT, Node
 from freshlake.errors import FreshlakeError, SourceSchemaChanged, Unsupported
 from freshlake.refresh.certify import certify
@@ -106,8 +106,20 @@ def meaning(compiled: CompiledQuery, settings: Mapping[str, Any]) -> dict[str, A
         "session_settings": {**settings, USES: dict(compiled.uses)},
         "fingerprint": compiled.fingerprint,
         "output_schema": output_schema(compiled.root),
-        "reasons": tuple({"code": r.code, "message": r.message, "hint": r.hint} for r in compiled.reasons),
+        "reasons": tuple(r.to_dict() for r in compiled.reasons),
+        **_top(compiled),
     }
+
+
+def _top(compiled: CompiledQuery) -> dict[str, Any]:
+    """Which rows of an order a query keeps, when that is the last thing that it does."""
+    top = compiled.root.operator
+    if not isinstance(top, TopK):
+        return {"topk_limit": None, "topk_order_by": None, "topk_offset": None}
+    labels = {column.name: column.label or column.name for column in top.child.columns}
+    order = ", ".join(f"{labels.get(o.expr.text.strip('`'), o.expr.text)} {o.direction}" for o in top.order)
+    limit = None if top.end is None else top.end - top.start
+    return {"topk_limit": limit, "topk_order_by": order, "topk_offset": top.start or None}
 
 
 @dataclass

@@ -37,6 +37,7 @@ from freshlake.refresh.inputs import SourceSpan, spans_of
 from freshlake.refresh.learned import Learned
 from freshlake.refresh.leasing import leased
 from freshlake.refresh.loss import damage
+from freshlake.refresh.meaning import adopted, means_the_same
 from freshlake.refresh.quarantine import held_back
 from freshlake.refresh.refused import full_refused, refused, require_differential
 from freshlake.refresh.result import RefreshResult, result_of
@@ -274,7 +275,7 @@ class _Refresh:
             is_populated=table.is_populated,
             needs_reinit=table.needs_reinit,
             storage_lost=damage(engine, table) if table.needs_reinit else None,
-            definition_changed=table.fingerprint != compiled.fingerprint,
+            definition_changed=not means_the_same(table, compiled),
             changed_texts=differing(table.uses, compiled.uses),
             not_differentiable=compiled.reasons,
             changes=changes,
@@ -346,6 +347,8 @@ class _Refresh:
                 ", ".join(decision.not_appended),
             )
             work = replace(work, changes={"append_only": False})
+        if table.fingerprint != compiled.fingerprint:
+            work = replace(work, changes={**work.changes, **adopted(table, compiled, self.engine.worker.binding)})
         if table.fuse_state is not None and decision.action is not Action.NO_DATA:
             work = replace(work, changes={**work.changes, "fuse_state": None})
         if decision.action is Action.REINITIALIZE or not table.is_populated:

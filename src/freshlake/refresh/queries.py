@@ -21,6 +21,7 @@ from freshlake.config import Settings
 from freshlake.errors import FreshlakeError, InvalidQuery, TableNotFound
 from freshlake.refresh.definition import Definition, code_of, definition_of
 from freshlake.refresh.layout import Layout
+from freshlake.refresh.meaning import means_the_same
 from freshlake.refresh.spark_errors import translated
 from freshlake.refresh.temporary import only_in_session
 from freshlake.refresh.uses import texts_used
@@ -109,7 +110,7 @@ class Queries:
         if self._reads_tables_only(table):
             return True
         try:
-            return self.compiled(table).fingerprint == table.fingerprint
+            return means_the_same(table, self.compiled(table))
         except FreshlakeError:
             return False
 

@@ -41,12 +41,13 @@ def full_refused(name: TableName, detail: str) -> FullRefused:
 def require_differential(compiled: CompiledQuery, name: TableName) -> None:
     """Refuse DIFFERENTIAL for a query that has no rules for it."""
     if compiled.reasons:
+        first, *others = compiled.reasons
         raise NotDifferentiable(
             f"the query of {name.short} cannot be refreshed differentially",
-            detail="; ".join(r.message for r in compiled.reasons),
-            hint=compiled.reasons[0].hint,
-            construct=compiled.reasons[0].construct,
-            position=compiled.reasons[0].position,
+            detail="; ".join((first.message, *(r.told for r in others))),
+            hint=first.hint,
+            construct=first.construct,
+            position=first.position,
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
@@ -12,33 +12,9 @@ from pyspark.sql import SparkSession
 
 from freshlake.compiler.bridge import Bridge
 from freshlake.compiler.refusals import VIEW_DEPTH
+from freshlake.refresh.pinned import EVALUATED, PINNED_SETTINGS, SCHEMA, settings_of
 from freshlake.refresh.session_names import SessionNames
 from freshlake.session import own_catalog
-
-PINNED_SETTINGS = (
-    "spark.sql.session.timeZone",
-    "spark.sql.ansi.enabled",
-    "spark.sql.caseSensitive",
-    "spark.sql.storeAssignmentPolicy",
-    "spark.sql.mapKeyDedupPolicy",
-    "spark.sql.decimalOperations.allowPrecisionLoss",
-    "spark.sql.legacy.timeParserPolicy",
-    "spark.sql.groupByOrdinal",
-    "spark.sql.orderByOrdinal",
-    "spark.sql.session.collation.enabled",
-)
-"""Settings that change what a query means: kept with the stream table as they were when it was created."""
-
-_EVALUATED = (
-    "spark.sql.session.timeZone",
-    "spark.sql.mapKeyDedupPolicy",
-    "spark.sql.decimalOperations.allowPrecisionLoss",
-    "spark.sql.legacy.timeParserPolicy",
-)
-"""Those that expressions look up when they run; the others have had their effect once a query is analyzed."""
-
-SCHEMA = "freshlake.schema"
-"""The schema in which a definition's unqualified names are looked up."""
 
 _ENGINE = {
     "spark.sql.ansi.enabled": "true",
@@ -75,7 +51,12 @@ class Worker:
     # What the sessions are set to: every setting is a round trip, and most refreshes are like the one before.
     _small: bool | None = None
     _few_rows: bool = False
-    _evaluated: Mapping[str, Any] | None = None
+    _bound: _Settings = field(init=False)
+    _evaluated: _Settings = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._bound = _Settings(self.binding, PINNED_SETTINGS)
+        self._evaluated = _Settings(self.running, EVALUATED)
 
     @classmethod
     def start(cls, spark: SparkSession) -> Worker:
@@ -88,7 +69,7 @@ class Worker:
 
     def pin(self, settings: Mapping[str, Any]) -> None:
         """Analyze under these settings, and under the session's own for what is not named."""
-        _set(self.binding, PINNED_SETTINGS, settings)
+        self._bound.become(settings)
         self.binding.catalog.setCurrentDatabase(str(settings.get(SCHEMA, "default")))
 
     def forget_names(self) -> None:
@@ -97,11 +78,7 @@ class Worker:
 
     def run_under(self, settings: Mapping[str, Any]) -> None:
         """Run what comes next under these settings."""
-        wanted = {key: settings[key] for key in _EVALUATED if key in settings}
-        if wanted != self._evaluated:
-            self._evaluated = None
-            _set(self.running, _EVALUATED, wanted)
-            self._evaluated = wanted
+        self._evaluated.become(settings)
 
     def size_for(self, small: bool) -> None:
         """Small work runs without adaptive execution and in one partition: fewer jobs and no shuffle."""
@@ -147,14 +124,23 @@ class JobCount:
     jobs: int = 0
 
 
-def pinned_settings(spark: SparkSession) -> dict[str, str]:
-    found = ((key, spark.conf.get(key, None)) for key in PINNED_SETTINGS)
-    return {key: value for key, value in found if value is not None} | {SCHEMA: spark.catalog.currentDatabase()}
+class _Settings:
+    """Some settings of a session, which go back to what they were in the beginning when they are not named."""
 
+    def __init__(self, session: SparkSession, keys: Iterable[str]) -> None:
+        known = settings_of(session)
+        self.session, self.keys = session, tuple(keys)
+        self.own = {key: known[key] for key in self.keys if key in known}
+        self.now: dict[str, str | None] = dict(self.own)
 
-def _set(session: SparkSession, keys: Iterable[str], values: Mapping[str, Any]) -> None:
-    for key in keys:
-        if key in values:
-            session.conf.set(key, str(values[key]))
-        else:
-            session.conf.unset(key)
+    def become(self, wanted: Mapping[str, Any]) -> None:
+        for key in self.keys:
+            value = str(wanted[key]) if key in wanted else self.own.get(key)
+            if value == self.now.get(key):
+                continue
+            self.now.pop(key, None)
+            if value is None:
+                self.session.conf.unset(key)
+            else:
+                self.session.conf.set(key, value)
+            self.now[key] = value

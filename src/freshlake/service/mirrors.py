@@ -17,7 +17,7 @@ from freshlake.refresh import commit
 from freshlake.refresh.definition import Definition
 from freshlake.refresh.edges import edges_of
 from freshlake.refresh.engine import Engine
-from freshlake.refresh.worker import SCHEMA
+from freshlake.refresh.pinned import SCHEMA
 from freshlake.service.names import Names
 from freshlake.storage.layout import logical_schema, stored_schema
 from freshlake.storage.table import ChangeLogged

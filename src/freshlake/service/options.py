@@ -6,9 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
+from pyspark.sql.types import StructType
+
 from freshlake.catalog.enums import CdcMode, FoldPolicy, RefreshMode, Status
 from freshlake.compiler.compile import CompiledQuery
-from freshlake.errors import InvalidArgument
+from freshlake.compiler.refusals import RESULT_TYPE
+from freshlake.errors import InvalidArgument, Unsupported
 from freshlake.refresh.commit import stored_schema
 from freshlake.schedule.expression import parse_schedule
 from freshlake.schedule.state import Consistency, Policy
@@ -67,9 +70,18 @@ def partition_columns(names: Sequence[str], compiled: CompiledQuery) -> tuple[st
                 f"partition column {name} is not in the query's output", hint=f"use one of {', '.join(sorted(labels))}"
             )
     found = tuple(dict.fromkeys(labels[name.lower()] for name in names))
-    stored = as_stored(stored_schema(compiled.root))
+    stored = check_storable(compiled)
     check_partitions(stored, stored_columns(stored, found))
     return found
+
+
+def check_storable(compiled: CompiledQuery) -> StructType:
+    """The result as Delta stores it; raises where it cannot."""
+    try:
+        return as_stored(stored_schema(compiled.root))
+    except Unsupported as error:
+        error.construct, error.detail = RESULT_TYPE.construct, error.detail or RESULT_TYPE.reason
+        raise
 
 
 def _schedule(text: str, floor_seconds: int) -> dict[str, Any]:

@@ -16,9 +16,10 @@ from freshlake.dialect import Dialect
 from freshlake.errors import FreshlakeError
 from freshlake.refresh.commit import output_schema
 from freshlake.refresh.definition import Builder
-from freshlake.refresh.worker import pinned_settings
+from freshlake.refresh.pinned import pinned_settings
 from freshlake.service.capturing import capturing
 from freshlake.service.definitions import define_in
+from freshlake.service.feasible import bound
 from freshlake.service.planned import plan_of
 from freshlake.service.tables import Tables
 
@@ -239,7 +240,7 @@ class Report:
         settings = pinned_settings(engine.spark)
         with capturing(self.tables.captures, query) as captured:
             definition = define_in(engine, query, dialect, settings)
-            compiled = captured.attempt(lambda: engine.compile(definition, settings))
+            compiled, _ = captured.attempt(lambda: bound(engine, definition, settings))
         from pyspark.sql.types import StructType
 
         schema = StructType.fromJson(output_schema(compiled.root))

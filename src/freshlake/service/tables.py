@@ -11,7 +11,6 @@ from uuid import uuid4
 from freshlake.catalog.enums import CdcMode, RefreshMode, SourceType, Status
 from freshlake.catalog.names import TableName
 from freshlake.catalog.records import Dependency, NewStreamTable, StreamTable
-from freshlake.compiler.compile import CompiledQuery
 from freshlake.errors import (
     AlreadyExists,
     FreshlakeError,
@@ -21,30 +20,31 @@ from freshlake.errors import (
     StreamTableNotPopulated,
     StreamTableProtected,
     TableNotFound,
-    Unsupported,
 )
 from freshlake.refresh import commit
 from freshlake.refresh.definition import Builder, Definition, definition_of
-from freshlake.refresh.edges import check_acyclic, edges_of, graph
+from freshlake.refresh.edges import graph
 from freshlake.refresh.engine import Engine
+from freshlake.refresh.meaning import means_the_same
+from freshlake.refresh.pinned import pinned_settings
 from freshlake.refresh.refused import require_differential
 from freshlake.refresh.situation import BLOWN, PASSING
 from freshlake.refresh.terms import Terms
-from freshlake.refresh.worker import pinned_settings
 from freshlake.schedule.graph import Graph
 from freshlake.service.announce import Announcer
 from freshlake.service.capture_modes import CaptureModes
 from freshlake.service.captures import Captures
 from freshlake.service.capturing import Bound, Capturing, capturing
+from freshlake.service.caution import warn, warn_of_types
 from freshlake.service.definitions import define_in
 from freshlake.service.deliveries import Deliveries
 from freshlake.service.dropping import Dropping, upstreams
+from freshlake.service.feasible import feasible
 from freshlake.service.moment import Round
 from freshlake.service.names import Names
 from freshlake.service.options import DEFAULTS, checked, needs_rules, partition_columns, scheduled, stored_as
 from freshlake.service.rebuild import rebuild
 from freshlake.service.rounds import Rounds
-from freshlake.statements.relations import has_star
 from freshlake.storage.table import ChangeLogged
 
 _log = logging.getLogger("freshlake")
@@ -95,7 +95,7 @@ class Tables:
         compiled, edges = captured.bound(lambda: self._feasible(target, definition, settings, rules), self.rounds)
         wanted["partition_by"] = partition_columns(wanted["partition_by"], compiled)
         self.modes.check(wanted["requested_cdc_mode"], wanted["refresh_mode"], edges)
-        self._warn(target, definition)
+        warn(target, definition, compiled, wanted["refresh_mode"])
         new = NewStreamTable(
             name=target,
             storage_id=f"{target.name}-{uuid4().hex[:8]}",
@@ -168,10 +168,6 @@ class Tables:
     def graph(self) -> Graph:
         return graph(self.engine.catalog)
 
-    def _warn(self, target: TableName, definition: Definition) -> None:
-        if definition.reference is None and has_star(definition.text):
-            _log.warning("%s selects *: a new column in a source rebuilds the table", target.short)
-
     # Alter -----------------------------------------------------------------------------------------------------------
 
     def alter(
@@ -231,14 +227,14 @@ class Tables:
         compiled, edges = captured.bound(lambda: self._feasible(name, definition, settings, rules), self.rounds)
         fields["partition_by"] = partition_columns(fields.get("partition_by", table.partition_by), compiled)
         self._check_capture(table, fields, edges)
-        self._warn(table.full_name, definition)
+        warn(table.full_name, definition, compiled, self._choosing(table, fields)["mode"])
         moment = Round({}, None)
         self.captures.follow(edges, fields.get("requested_cdc_mode", _asked(table)))
         if any(edge.stream_table_id is not None for edge in edges):
             moment = self.rounds.prepare(table, edges)
             # an upstream that was rebuilt may give the query another meaning
             compiled, edges = self._feasible(table.full_name, definition, settings, rules)
-        self._warn_of_types(table, compiled)
+        warn_of_types(table, compiled)
         fields |= commit.meaning(compiled, settings) | {"fuse_state": None, "quarantined_at": None}
         if query is None:
             reason = "partitions-altered"
@@ -253,12 +249,6 @@ class Tables:
         )
         if follows and table.is_populated and Status.SUSPENDED not in (table.status, fields.get("status")):
             self.rounds.refresh(table, None, waits=True)
-
-    def _warn_of_types(self, table: StreamTable, compiled: CompiledQuery) -> None:
-        before = {field["name"]: field["type"] for field in (table.output_schema or {}).get("fields", ())}
-        for field in commit.output_schema(compiled.root)["fields"]:
-            if before.get(field["name"], field["type"]) != field["type"]:
-                _log.warning("%s: column %s changes its type", table.full_name.short, field["name"])
 
     def _moves(self, table: StreamTable, fields: Mapping[str, Any]) -> bool:
         """Whether stored rows must be laid out anew."""
@@ -287,17 +277,7 @@ class Tables:
         self.modes.check(fields.get("requested_cdc_mode", _asked(table)), mode, edges, table)
 
     def _feasible(self, target: TableName, definition: Definition, settings: Mapping[str, Any], rules: bool) -> Bound:
-        """What a definition compiles to and reads; refused if that does not go together with the mode or the graph."""
-        compiled = self.engine.compile(definition, settings)
-        if rules:
-            require_differential(compiled, target)
-        edges = edges_of(self.engine.catalog, compiled)
-        if any(edge.source_type is SourceType.POSTGRES for edge in edges):
-            raise Unsupported(
-                "the shape of a captured table has no rows", hint="name the table itself: database.schema.table"
-            )
-        check_acyclic(self.engine.catalog, target, edges)
-        return compiled, edges
+        return feasible(self.engine, target, definition, settings, rules)
 
     def replace(
         self,
@@ -318,7 +298,7 @@ class Tables:
         with capturing(self.captures, query) as captured:
             definition = define_in(self.engine, query, dialect, found.session_settings)
             compiled = captured.attempt(lambda: self.engine.compile(definition, found.session_settings))
-        same = compiled.fingerprint == found.fingerprint and definition.reference == found.definition_reference
+        same = means_the_same(found, compiled, definition) and definition.reference == found.definition_reference
         wanted = self._wanted(options)
         wanted["partition_by"] = partition_columns(wanted["partition_by"], compiled)
         differing = [n for n in DEFAULTS if getattr(found, stored_as(n)) != wanted[stored_as(n)]]
