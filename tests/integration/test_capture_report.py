@@ -98,7 +98,7 @@ def test_a_database_that_does_not_answer_is_asked_once(
 
 
 def test_who_publishes_all_tables_hears_of_the_buffers(shop: Shop, report: CaptureReport) -> None:
-    shop.database.run("CREATE PUBLICATION some FOR TABLE t")
+    shop.database.run("CREATE PUBLICATION one FOR TABLE t")
     assert list(capture_findings(report)) == []
     shop.database.run("CREATE PUBLICATION everything FOR ALL TABLES")
     (found,) = capture_findings(report)

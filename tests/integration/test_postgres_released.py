@@ -119,7 +119,7 @@ def test_who_gives_up_less_than_others_did_does_not_say_so(shop: Shop) -> None:
 
 
 def test_changes_are_given_up_and_added_up_where_all_tables_are_published(shop: Shop) -> None:
-    shop.database.run("CREATE PUBLICATION everything FOR ALL TABLES")
+    shop.database.run("ALTER TABLE t REPLICA IDENTITY FULL; CREATE PUBLICATION everything FOR ALL TABLES")
     landed(shop, "INSERT INTO t VALUES (1, 'x'); UPDATE t SET a = 'y'")
     shop.database.run("UPDATE t SET a = 'z'; DELETE FROM t")
     shop.compacting(1).consider()
