@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -59,18 +59,16 @@ class Reading:
             return self.state_at(table, table.published_generation, version)
         assert timestamp is not None
         moment = timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=UTC)
-        for point in self.published_points(table):
-            if point.at <= moment:
-                return self.state_at(table, point.generation, point.version)
+        for point in self.published_points(table, until=moment, limit=1):
+            return self.state_at(table, point.generation, point.version)
         raise VersionNotKept(f"stream table {table.full_name.short} has no state as of {moment.isoformat()}")
 
-    def published_points(self, table: StreamTable) -> list[StatePoint]:
+    def published_points(
+        self, table: StreamTable, *, until: datetime | None = None, limit: int | None = None
+    ) -> Sequence[StatePoint]:
         """States of the published generation that readers may see, newest first."""
-        return [
-            point
-            for point in self.engine.catalog.points(table.id)
-            if point.generation == table.published_generation and point.version <= table.published_version
-        ]
+        generation, version = table.published_generation, table.published_version
+        return self.engine.catalog.published_points(table.id, generation, version, until=until, limit=limit)
 
     def changes(self, table: StreamTable, since: int) -> DataFrame:
         """Weighted rows of the versions after `since`, consolidated."""
