@@ -362,7 +362,7 @@ class Freshlake(LookingCalls, GroupCalls, SourceCalls, AlertCalls):
 
     def worker_pool_status(self) -> list[WorkerPool]:
         """The daemons that keep this lake fresh, here or elsewhere, and how busy each is; newest first."""
-        return worker_pools(self._engine.catalog, self._engine.clock.now())
+        return worker_pools(self._engine.catalog, self._engine.catalog.shared_now())
 
     def parallel_job_status(self, seconds: float = 60) -> list[JobStatus]:
         """What daemons run, have waiting, and have ended not longer ago than this."""

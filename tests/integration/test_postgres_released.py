@@ -68,7 +68,7 @@ def test_a_lake_that_was_put_back_finds_that_its_changes_were_given_up(shop: Sho
     start = landed(shop, "INSERT INTO t VALUES (1, 'x')")
     backup = copied(tmp_path / "lake", tmp_path / "backup")
     landed(shop, "INSERT INTO t VALUES (2, 'lost to it')")
-    with Catalog.open(backup, clock=ManualClock(NOW)) as catalog:
+    with closing(Catalog.open(backup, clock=ManualClock(NOW))) as catalog:
         old = CapturedDatabase(catalog, cast(SparkSession, None), catalog.database("shop"), tmp_path)
         assert old.head().version == start.version + 1, "nothing waits, and still there is something to do"
         shop.database.run("INSERT INTO t VALUES (3, 'y')")

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from unittest.mock import patch
 
@@ -19,6 +19,7 @@ from freshlake.catalog.database import begun, translate
 from freshlake.catalog.marker import Marker
 from freshlake.catalog.migrations import runner
 from freshlake.catalog.tables import metadata
+from freshlake.clock import SystemClock
 from freshlake.errors import (
     CatalogCorrupt,
     CatalogDenied,
@@ -30,6 +31,7 @@ from freshlake.errors import (
     InvalidSetting,
     LakeNotFound,
     RefreshFailed,
+    RefreshInProgress,
 )
 from tests.integration.postgres_server import Server, cluster, running
 from tests.unit.catalog_cases import added, frontier
@@ -471,3 +473,62 @@ def test_every_error_of_the_server_has_its_own_meaning(state: str | None, error:
     cause = Exception("does not exist")
     cause.sqlstate = state  # type: ignore[attr-defined]
     assert type(translate(cause)) is error
+
+
+# Clocks of several machines
+
+
+class Wrong(SystemClock):
+    """The clock of a machine that is wrong by some hours."""
+
+    def __init__(self, hours: float) -> None:
+        self._wrong = timedelta(hours=hours)
+
+    def now(self) -> datetime:
+        return super().now() + self._wrong
+
+
+@pytest.fixture
+def machines(tmp_path: Path, url: str) -> Iterator[tuple[Catalog, Catalog]]:
+    """Two machines whose clocks are two hours apart, and neither is right."""
+    opened = [
+        Catalog.open(tmp_path, url=url, clock=Wrong(hours), owner=name) for name, hours in (("fast", 1), ("slow", -1))
+    ]
+    yield opened[0], opened[1]
+    for catalog in opened:
+        catalog.close()
+
+
+@pytest.mark.parametrize("first", [0, 1], ids=["a fast one holds it", "a slow one holds it"])
+def test_a_lease_is_kept_whatever_the_clocks_of_machines_show(machines: tuple[Catalog, Catalog], first: int) -> None:
+    holder, other = machines[first], machines[1 - first]
+    table = added(holder)
+    lease = holder.heartbeat_lease(holder.acquire_lease(table.id, 60), 60)
+    running = holder.begin_refresh(lease)
+    with pytest.raises(RefreshInProgress):
+        other.acquire_lease(table.id, 60)
+    assert other.fail_interrupted() == ()
+    assert holder.find_refresh(running.refresh_id) == running
+    (looked,) = other.look()
+    assert looked.is_leased(other.shared_now())
+    gone = holder.heartbeat_lease(lease, -1)
+    assert gone.expires_at < holder.shared_now()
+    assert other.acquire_lease(table.id, 60).taken_from == holder.owner
+
+
+def test_a_daemon_is_awake_whatever_the_clocks_of_machines_show(machines: tuple[Catalog, Catalog]) -> None:
+    for catalog in machines:
+        catalog.register_daemon(1000, 4)
+        assert catalog.beat_daemon(NOW)
+    for catalog in machines:
+        assert catalog.forget_gone_daemons(60) == ()
+        assert {daemon.owner for daemon in catalog.live_daemons(60)} == {"fast", "slow"}
+        assert {load.owner for load in catalog.loads()} >= {"fast", "slow"}
+
+
+def test_a_clock_that_is_set_while_a_daemon_runs_makes_nobody_gone(machines: tuple[Catalog, Catalog]) -> None:
+    for catalog in machines:
+        catalog.register_daemon(1000, 4)
+    mine = machines[0]
+    mine._clock._wrong += timedelta(hours=5)  # type: ignore[attr-defined]
+    assert mine.forget_gone_daemons(60) == ()

@@ -102,7 +102,7 @@ class Commits(Database):
         # the moment at which positions were seen again has a column of its own
         moved = {} if _same_positions(seen.frontier, frontier) else {"frontier": frontier}
         with self._write() as connection:
-            if _is_left(connection, seen, epoch, now) or not _is_as_seen(connection, seen):
+            if _is_left(connection, seen, epoch, self._shared_now(connection)) or not _is_as_seen(connection, seen):
                 return None
             connection.execute(
                 update(stream_tables)

@@ -62,9 +62,9 @@ class Daemons(Database):
 
     def register_daemon(self, interval_ms: int, workers: int, quota: int = 0) -> Daemon:
         """This process runs a scheduler from now on; those that ended long ago are forgotten."""
-        now = self._clock.now()
-        daemon = Daemon(self.owner, now, now, None, None, interval_ms, workers, quota=quota, version=VERSION)
         with self._write() as connection:
+            now = self._shared_now(connection)
+            daemon = Daemon(self.owner, now, now, None, None, interval_ms, workers, quota=quota, version=VERSION)
             connection.execute(delete(daemons).where(daemons.c.heartbeat_at < now - _REMEMBERED))
             connection.execute(delete(daemons).where(daemons.c.owner == self.owner))
             connection.execute(
@@ -85,11 +85,12 @@ class Daemons(Database):
 
         False when others took it for dead and forgot it.
         """
-        return self._change(heartbeat_at=self._clock.now(), last_tick_at=tick_at, **facts) > 0
+        with self._write() as connection:
+            return self._change(heartbeat_at=self._shared_now(connection), last_tick_at=tick_at, **facts) > 0
 
     def end_daemon(self, jobs: Sequence[Json] = ()) -> None:
         """This process stops."""
-        self._change(ended_at=self._clock.now(), running=0, waiting=0, jobs=tuple(jobs))
+        self._change(ended_at=self.shared_now(), running=0, waiting=0, jobs=tuple(jobs))
 
     def daemons(self) -> tuple[Daemon, ...]:
         """All that are remembered, newest first."""
@@ -98,23 +99,25 @@ class Daemons(Database):
 
     def live_daemons(self, silent_seconds: float | None = None) -> tuple[Daemon, ...]:
         """Those that have not ended and have not been silent for so long: ten seconds, or several ticks of theirs."""
-        now = self._clock.now()
+        now = self.shared_now()
         return tuple(d for d in self.daemons() if is_awake(d, now, silent_seconds))
 
     def forget_gone_daemons(self, silent_seconds: float) -> tuple[Daemon, ...]:
         """Those that are gone without a word: dead, or silent for so long. Of several callers one is told of each."""
-        now = self._clock.now()
+        now = self.shared_now()
         others = [d for d in self.daemons() if d.ended_at is None and d.owner != self.owner]
         suspects = [d for d in others if not is_awake(d, now, silent_seconds)]
         if not suspects:
             return ()
         with self._write() as connection:
+            now = self._shared_now(connection)
+            suspects = [d for d in suspects if not is_awake(d, now, silent_seconds)]
             as_seen = ((d, (daemons.c.owner == d.owner) & (daemons.c.heartbeat_at == d.heartbeat_at)) for d in suspects)
             return tuple(d for d, same in as_seen if connection.execute(delete(daemons).where(same)).rowcount)
 
     def loads(self) -> tuple[Load, ...]:
         """What live daemons run: of this lake, and of all others whose catalogs are in the same database."""
-        now = self._clock.now()
+        now = self.shared_now()
         with self._read() as connection:
             others = neighbours(connection) if connection.dialect.name == "postgresql" else ()
             tables = {"": daemons} | {schema: _daemons_in(schema) for schema in others}

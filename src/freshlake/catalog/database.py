@@ -6,6 +6,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from typing import Literal
 
 from sqlalchemy import Connection, Engine, RootTransaction
@@ -13,7 +14,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from freshlake.catalog import postgres, sqlite
-from freshlake.clock import Clock
+from freshlake.clock import Clock, SystemClock
 from freshlake.errors import CatalogError, CatalogUnavailable, FreshlakeError
 
 Kind = Literal["read", "write"]
@@ -31,6 +32,9 @@ class Database:
         self._clock = clock
         self.owner = owner
         self._thread = threading.local()
+        # a clock that was given is everybody's: only those of machines may differ
+        self._asks_server = engine.dialect.name == "postgresql" and isinstance(clock, SystemClock)
+        self._ahead: timedelta | None = None
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -42,6 +46,22 @@ class Database:
     def in_transaction(self) -> bool:
         """Whether this thread has a write transaction open."""
         return getattr(self._thread, "connection", None) is not None
+
+    def shared_now(self) -> datetime:
+        """The time by which leases run out and daemons are silent, the same for processes of all machines.
+
+        In PostgreSQL it is the server's, as far ahead of this machine's as it was when somebody last asked.
+        """
+        if self._asks_server and self._ahead is None:
+            with self._read() as connection:
+                return self._shared_now(connection)
+        return self._clock.now() + (self._ahead or timedelta(0))
+
+    def _shared_now(self, connection: Connection) -> datetime:
+        """The same inside a transaction, where the server is asked each time."""
+        if self._asks_server:
+            self._ahead = postgres.time(connection) - self._clock.now()
+        return self.shared_now()
 
     def close(self) -> None:
         """Close all connections; the catalog can be used again and opens new ones."""

@@ -66,7 +66,9 @@ class History(Database):
         error = RefreshFailed("interrupted: the process that ran this refresh ended before it was finished")
         now = self._clock.now()
         with self._write() as connection:
-            gone = [row for row in _running(connection, stream_table_id) if not _is_worked_on(connection, row, now)]
+            running = _running(connection, stream_table_id)
+            seen = self._shared_now(connection) if running else now
+            gone = [row for row in running if not _is_worked_on(connection, row, seen)]
             for row in gone:
                 end_row(connection, row, now, **failure(error))
             return tuple(require_row(connection, row.refresh_id) for row in gone)

@@ -28,8 +28,8 @@ class Leases(Database):
         A lease that ran out, or whose process ended on this machine, is taken over at once: `taken_from` says so, and
         that its last holder has to be shut out before anything is written.
         """
-        now = self._clock.now()
         with self._write() as connection:
+            now = self._shared_now(connection)
             held = check_unheld(connection, require(connection, stream_table_id), now)
             lease = Lease(
                 stream_table_id=stream_table_id,
@@ -45,9 +45,9 @@ class Leases(Database):
 
     def heartbeat_lease(self, lease: Lease, seconds: float) -> Lease:
         """Keep the lease for another while; raises LeaseLost when another worker took it over."""
-        now = self._clock.now()
-        kept = replace(lease, heartbeat_at=now, expires_at=now + timedelta(seconds=seconds))
         with self._write() as connection:
+            now = self._shared_now(connection)
+            kept = replace(lease, heartbeat_at=now, expires_at=now + timedelta(seconds=seconds))
             check_epoch(connection, lease.stream_table_id, lease.epoch)
             _store(connection, kept)
             return kept

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, delete, insert, select
 
 from freshlake.catalog.database import Database
 from freshlake.catalog.records import Json, StatePoint
+from freshlake.catalog.retention import PORTION
 from freshlake.catalog.rows import fetch, fetch_one
 from freshlake.catalog.tables import points
 
@@ -21,6 +22,23 @@ class Points(Database):
         with self._read() as connection:
             return fetch(connection, query if limit is None else query.limit(limit), StatePoint)
 
+    def published_points(
+        self,
+        stream_table_id: int,
+        generation: int,
+        upto: int,
+        *,
+        until: datetime | None = None,
+        limit: int | None = None,
+    ) -> tuple[StatePoint, ...]:
+        """Those of one generation up to a version, whose data is not later than a moment; newest first."""
+        query = select(points).where(
+            points.c.stream_table_id == stream_table_id, points.c.generation == generation, points.c.version <= upto
+        )
+        query = query if until is None else query.where(points.c.at <= until)
+        with self._read() as connection:
+            return fetch(connection, query.order_by(points.c.id.desc()).limit(limit), StatePoint)
+
     def point_at(self, stream_table_id: int, generation: int, version: int) -> StatePoint | None:
         """The newest point of one state."""
         query = select(points).where(
@@ -30,6 +48,30 @@ class Points(Database):
         )
         with self._read() as connection:
             return fetch_one(connection, query.order_by(points.c.id.desc()).limit(1), StatePoint)
+
+    def forget_points(
+        self, stream_table_id: int, *, before: datetime, generation: int, version: int, portion: int = PORTION
+    ) -> int:
+        """Forget points from before a time that say nothing more; returns how many.
+
+        Those of states earlier than this generation and version, which can no longer be read; and of the points of one
+        state all but the first, which says from when on it was right, and the last.
+        """
+        mine = points.c.stream_table_id == stream_table_id
+        with self._read() as connection:
+            # rows are in the order of time, so this reads only what is old
+            young = select(points.c.id).where(mine, points.c.at >= before).order_by(points.c.id).limit(1)
+            first = connection.execute(young).scalar()
+            old = select(points.c.id, points.c.generation, points.c.version).where(mine).order_by(points.c.id)
+            old = old if first is None else old.where(points.c.id < first)
+            rows = [(i, (g, v)) for i, g, v in connection.execute(old.limit(portion))]
+        opens, closes = {state: i for i, state in reversed(rows)}, {state: i for i, state in rows}
+        kept = {*opens.values(), *closes.values()}
+        gone = [i for i, state in rows if state < (generation, version) or i not in kept]
+        if not gone:
+            return 0
+        with self._write() as connection:
+            return connection.execute(delete(points).where(points.c.id.in_(gone))).rowcount
 
     def prune_points(self, stream_table_id: int, *, generation: int, before: int) -> int:
         """Forget states that can no longer be read; returns how many points that were."""

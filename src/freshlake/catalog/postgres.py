@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, text
@@ -110,6 +111,12 @@ def identity(connection: Connection) -> str:
     """What tells this database from all others, also from those that were restored from it."""
     found = "SELECT system_identifier || '/' || oid FROM pg_control_system(), pg_database"
     return str(connection.exec_driver_sql(f"{found} WHERE datname = current_database()").scalar_one())
+
+
+def time(connection: Connection) -> datetime:
+    """What the server's clock shows now, not when the transaction began."""
+    found: datetime = connection.exec_driver_sql("SELECT clock_timestamp()").scalar_one()
+    return found.astimezone(UTC)
 
 
 def make_schema(connection: Connection, schema: str) -> None:

@@ -95,7 +95,7 @@ def _cleanup(engine: Engine, table: StreamTable, lease: Lease) -> None:
     """Drop log versions that are folded, and that no reader of this table needs for its changes or its old state."""
     delivered = engine.catalog.minimum_delivered_version(table.id)
     needed = [] if delivered is None else [delivered]
-    keep_after = min(oldest_fold(engine, table), _retained(engine, table), *needed)
+    keep_after = min(oldest_fold(engine, table), retained_version(engine, table), *needed)
     for node_id, node in stored_nodes(engine, table, engine.compiled(table)).items():
         assert node.fold is not None
         after = keep_after if node_id == ROOT else node.version
@@ -120,7 +120,7 @@ def _readable(table: StreamTable) -> int:
     return table.published_version if table.generation == table.published_generation else table.version
 
 
-def _retained(engine: Engine, table: StreamTable) -> int:
+def retained_version(engine: Engine, table: StreamTable) -> int:
     """The newest version older than the retention: later ones stay for `changes(since=…)`."""
     limit = engine.clock.now() - timedelta(hours=engine.settings.log_retention_hours)
     return engine.catalog.newest_version_before(table.id, table.generation, limit)

@@ -58,7 +58,7 @@ class Doctor:
         yield from (_from("scheduler", finding) for finding in findings)
         if findings:
             return
-        now = self.engine.clock.now()
+        now = self.engine.catalog.shared_now()
         awake = [daemon for daemon in self.engine.catalog.daemons() if is_awake(daemon, now)]
         names = ", ".join(describe(daemon.owner) for daemon in awake)
         yield _ok("scheduler", f"awake: {names}" if awake else "none, and no stream table has a schedule of its own")

@@ -63,7 +63,7 @@ class Health:
 
     def scheduler(self, tables: Sequence[StreamTable]) -> list[Finding]:
         """Whether somebody keeps the schedules of all stream tables, which these are."""
-        engine, now = self.engine, self.engine.clock.now()
+        engine, now = self.engine, self.engine.catalog.shared_now()
         if not engine.settings.enabled:
             return liveness(engine.catalog.daemons(), (), None, None, now)
         seen = {row.full_name: watched(row, now) for row in engine.catalog.look()}
@@ -99,7 +99,7 @@ class Health:
 
     def is_left(self, lease: Lease) -> bool:
         """Whether it was not given back and keeps nobody away any more."""
-        return not is_live(lease.owner, lease.expires_at, self.engine.clock.now())
+        return not is_live(lease.owner, lease.expires_at, self.engine.catalog.shared_now())
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -72,19 +72,18 @@ class Reading:
 
         States whose roots disagree have no point, and the history forgets sooner than the points.
         """
-        known = [point.version for point in self.published_points(table) if point.at <= moment]
+        known = [point.version for point in self.published_points(table, until=moment, limit=1)]
         made = self.engine.catalog.newest_version_at(
             table.id, table.published_generation, moment, upto=table.published_version
         )
         return max([*known, *([] if made is None else [made])], default=None)
 
-    def published_points(self, table: StreamTable) -> list[StatePoint]:
+    def published_points(
+        self, table: StreamTable, *, until: datetime | None = None, limit: int | None = None
+    ) -> Sequence[StatePoint]:
         """States of the published generation that readers may see, newest first."""
-        return [
-            point
-            for point in self.engine.catalog.points(table.id)
-            if point.generation == table.published_generation and point.version <= table.published_version
-        ]
+        generation, version = table.published_generation, table.published_version
+        return self.engine.catalog.published_points(table.id, generation, version, until=until, limit=limit)
 
     def changes(self, table: StreamTable, since: int) -> DataFrame:
         """Weighted rows of the versions after `since`, consolidated."""

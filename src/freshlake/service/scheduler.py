@@ -151,9 +151,10 @@ class Scheduler:
         self._beat(now)
         dag = self._known.current()
         looked = self._engine.catalog.look()
-        left = frozenset(row.full_name for row in looked if row.is_left(now))
+        alive = self._engine.catalog.shared_now()
+        left = frozenset(row.full_name for row in looked if row.is_left(alive))
         self._take_over(looked)
-        decided = tick(dag.graph, self._state(looked, dag, left, now), now)
+        decided = tick(dag.graph, self._state(looked, dag, left, now, alive), now)
         self._tell_of_skipped(decided)
         self._conditions.tell(decided, self._batches.typical)
         self._workers.go(self._room())
@@ -176,11 +177,11 @@ class Scheduler:
             self._alerts.emit(Event.DAEMON_TOOK_OVER, None, **who, last_heard_of=gone.heartbeat_at, tables=tables)
             catalog.fail_interrupted()
 
-    def _state(self, looked: Sequence[Looked], dag: Dag, left: frozenset[str], now: datetime) -> State:
+    def _state(self, looked: Sequence[Looked], dag: Dag, left: frozenset[str], now: datetime, alive: datetime) -> State:
         immediate = [row.full_name for row in looked if row.refresh_mode is RefreshMode.IMMEDIATE]
         behind = left | (self._idleness.behind(immediate, dag) if immediate else set())
         batches, paused = self._batches, self._batches.pauses.until()
-        see = partial(watched, busy=batches.busy, behind=behind, typical=batches.typical, paused=paused)
+        see = partial(watched, alive=alive, busy=batches.busy, behind=behind, typical=batches.typical, paused=paused)
         tables = {row.full_name: see(row, now) for row in looked}
         return State(tables, dag.declared, limits(self._engine.settings))
 

@@ -18,6 +18,8 @@ from freshlake.service.reading import Reading
 from freshlake.sources.protocol import Position
 
 _POLL_SECONDS = 0.05
+_NEWEST, _MORE = 50, 10
+"""So many states of each table are looked at first, and so many times as many each time they are not enough."""
 
 
 class Snapshot(dict[str, DataFrame]):
@@ -52,15 +54,21 @@ class Snapshots:
         return Snapshot(frames, {key: at.to_json() for key, at in sorted(roots.items())})
 
     def _agree(self, streams: Mapping[str, StreamTable]) -> dict[str, Point]:
-        points = {name: self._points(table) for name, table in streams.items()}
-        chosen = common(points)
+        """Tables that are refreshed together agree on their newest states, or on some that are not much older."""
+        limit = _NEWEST
+        while True:
+            points = {name: self._points(table, limit) for name, table in streams.items()}
+            chosen = common(points)
+            if not isinstance(chosen, Disagreement) or all(len(known) < limit for known in points.values()):
+                break
+            limit *= _MORE
         if isinstance(chosen, Disagreement):
             raise NotAligned(f"{', '.join(streams)} have no common point in time", detail=self._in_words(chosen))
         return chosen
 
-    def _points(self, table: StreamTable) -> list[Point]:
+    def _points(self, table: StreamTable, limit: int) -> list[Point]:
         self.reading.check(table)
-        points = self.reading.published_points(table)
+        points = self.reading.published_points(table, limit=limit)
         if not points:
             raise NotAligned(
                 f"it is not known which states of its sources stream table {table.full_name.short} equals",

@@ -19,12 +19,14 @@ def watched(
     row: Looked,
     now: datetime,
     *,
+    alive: datetime | None = None,
     busy: Mapping[str, datetime | None] | None = None,
     behind: Collection[str] = (),
     typical: Mapping[str, float] | None = None,
     paused: Mapping[str, datetime] | None = None,
 ) -> Watched:
-    """`busy` are being refreshed here, since when; `behind` have missed a write; `typical`: how long refreshes take.
+    """`alive` is the time by which leases run out; `busy` are being refreshed here, since when; `behind` have missed a
+    write; `typical`: how long refreshes take.
 
     `paused` have failed in a way that the catalog does not know, and are not tried again before a moment.
     """
@@ -38,7 +40,7 @@ def watched(
         is_immediate=row.refresh_mode is RefreshMode.IMMEDIATE,
         tier=tier_of(row.tier, row.reads_per_minute, row.last_read_at or row.created_at, now),
         data_timestamp=row.data_timestamp,
-        is_leased=name in busy or row.is_leased(now),
+        is_leased=name in busy or row.is_leased(alive or now),
         leased_at=busy.get(name, row.acquired_at),
         is_unpublished=not row.is_published,
         retry_at=max(filter(None, (row.retry_at, (paused or {}).get(name))), default=None),
