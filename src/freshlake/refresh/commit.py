@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import shutil
 import time
 from collections.abc import Callable, Mapping
@@ -12,15 +11,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructField, StructType, _parse_datatype_json_string
 
 from freshlake.catalog.enums import Action, DefinitionKind
-from freshlake.catalog.records import USES, Commit, Dependency, Lease, NodeState, StreamTable
+from freshlake.catalog.records import Commit, Dependency, Lease, NodeState, StreamTable
 from freshlake.compiler.compile import CompiledQuery
 from freshlake.compiler.derive import Changed
-from freshlake.compiler.plan import Aggregate, TopK
-from freshlake.compiler.split import ROOT, Node
-from freshlake.errors import FreshlakeError, SourceSchemaChanged, Unsupported
+from freshlake.compiler.split import ROOT
+from freshlake.errors import FreshlakeError, SourceSchemaChanged
 from freshlake.refresh.certify import certify
 from freshlake.refresh.choose import Decision, changed_rows
 from freshlake.refresh.definition import Definition
@@ -28,6 +25,7 @@ from freshlake.refresh.inputs import SMALL_ROWS, Inputs, SourceSpan, StoredNode,
 from freshlake.refresh.land import land
 from freshlake.refresh.refused import require_baseline
 from freshlake.refresh.run import Runner, collect_small, renamed
+from freshlake.refresh.shape import key_fields, node_schema
 from freshlake.refresh.stored import stored_nodes
 from freshlake.refresh.terms import DEFAULT_TERMS, Terms
 from freshlake.sources.protocol import ChangeKind, Position
@@ -63,14 +61,6 @@ class Counts:
     updated: int | None = 0
 
 
-def key_fields(node: Node) -> tuple[str, ...] | None:
-    """The stored columns that tell the rows of a node apart; None if the query does not say."""
-    if not isinstance(node.operator, Aggregate):
-        return None
-    fields = {column.name: column.field for column in node.columns}
-    return tuple(fields[key.name] for key in node.operator.keys)
-
-
 def frontier(heads: Mapping[str, Position], at: datetime, roots: Mapping[str, Any]) -> dict[str, Any]:
     """`roots` are what the frontier says about the plain tables behind its sources."""
     return {
@@ -78,48 +68,6 @@ def frontier(heads: Mapping[str, Position], at: datetime, roots: Mapping[str, An
         "data_timestamp": at.isoformat(),
         **roots,
     }
-
-
-def stored_schema(node: Node) -> StructType:
-    """The storage schema of a node."""
-    fields = []
-    for c in node.columns:
-        if not c.type.startswith("{") and "<" in c.type:  # a collation inside, which JSON cannot say
-            raise Unsupported(
-                f"column {c.field} has the type {c.type}, which Delta cannot store",
-                hint="remove the collation in the result: collate(column, 'UTF8_BINARY')",
-            )
-        text = c.type if c.type.startswith("{") else json.dumps(c.type)
-        fields.append(StructField(c.field, _parse_datatype_json_string(text), True, json.loads(c.metadata)))
-    return StructType(fields)
-
-
-def output_schema(root: Node) -> dict[str, Any]:
-    """The visible columns as a Spark schema."""
-    visible = {c.field for c in root.visible}
-    return {"type": "struct", "fields": [f.jsonValue() for f in stored_schema(root) if f.name in visible]}
-
-
-def meaning(compiled: CompiledQuery, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of a stream table that follow from what its query compiles to under its settings."""
-    return {
-        "session_settings": {**settings, USES: dict(compiled.uses)},
-        "fingerprint": compiled.fingerprint,
-        "output_schema": output_schema(compiled.root),
-        "reasons": tuple(r.to_dict() for r in compiled.reasons),
-        **_top(compiled),
-    }
-
-
-def _top(compiled: CompiledQuery) -> dict[str, Any]:
-    """Which rows of an order a query keeps, when that is the last thing that it does."""
-    top = compiled.root.operator
-    if not isinstance(top, TopK):
-        return {"topk_limit": None, "topk_order_by": None, "topk_offset": None}
-    labels = {column.name: column.label or column.name for column in top.child.columns}
-    order = ", ".join(f"{labels.get(o.expr.text.strip('`'), o.expr.text)} {o.direction}" for o in top.order)
-    limit = None if top.end is None else top.end - top.start
-    return {"topk_limit": limit, "topk_order_by": order, "topk_offset": top.start or None}
 
 
 @dataclass
@@ -194,7 +142,7 @@ class Work:
         tables = {n.id: self.engine.layout.node(self.table.storage_id, generation, n.id) for n in self.compiled.nodes}
         for node in self.compiled.nodes:
             partitions = self._partitions() if node.id == ROOT else ()
-            ChangeLogged.create(tables[node.id].path, stored_schema(node), partition_by=partitions)
+            ChangeLogged.create(tables[node.id].path, node_schema(node), partition_by=partitions)
         runner = self._runner({n: StoredNode(t, 0, None) for n, t in tables.items()})
 
         def load(node_id: str, frame: DataFrame) -> FoldPoint:
@@ -269,7 +217,7 @@ class Work:
         if not self.appended and (root is None or root.is_empty):
             return self._commit(self.table.version, Counts(), None, read)
         self.mark("append root")
-        change = root or Relation.empty(weighted(stored_schema(self.compiled.node(ROOT))))
+        change = root or Relation.empty(weighted(node_schema(self.compiled.node(ROOT))))
         written = self._write(stored[ROOT].table, ROOT, change)
         self.mark("appended")
         return self._commit(version, written, self._moved_nodes(), read, row_count=self.known_rows.get(ROOT))

@@ -41,6 +41,7 @@ from freshlake.refresh.meaning import adopted, means_the_same
 from freshlake.refresh.quarantine import held_back
 from freshlake.refresh.refused import full_refused, refused, require_differential
 from freshlake.refresh.result import RefreshResult, result_of
+from freshlake.refresh.shape import meaning
 from freshlake.refresh.situation import BLOWN, Situation, SourceChange, bounds
 from freshlake.refresh.spark_errors import translated
 from freshlake.refresh.terms import DEFAULT_TERMS, Terms
@@ -354,7 +355,7 @@ class _Refresh:
         if decision.action is Action.REINITIALIZE or not table.is_populated:
             # the query may mean something else than when it was last compiled
             edges = edges_of(self.engine.catalog, compiled)
-            changes = {**work.changes, **commit.meaning(compiled, table.session_settings)}
+            changes = {**work.changes, **meaning(compiled, table.session_settings)}
             return replace(work, changes=changes, edges=edges).perform(), decision
         if decision.action is not Action.DIFFERENTIAL:
             return work.perform(), decision

@@ -8,8 +8,8 @@ from freshlake.catalog.enums import RefreshMode
 from freshlake.catalog.names import TableName
 from freshlake.catalog.records import StreamTable
 from freshlake.compiler.compile import CompiledQuery
-from freshlake.refresh import commit
 from freshlake.refresh.definition import Definition
+from freshlake.refresh.shape import output_schema
 from freshlake.statements.relations import has_star
 
 _log = logging.getLogger("freshlake")
@@ -25,6 +25,6 @@ def warn(target: TableName, definition: Definition, compiled: CompiledQuery, mod
 
 def warn_of_types(table: StreamTable, compiled: CompiledQuery) -> None:
     before = {field["name"]: field["type"] for field in (table.output_schema or {}).get("fields", ())}
-    for field in commit.output_schema(compiled.root)["fields"]:
+    for field in output_schema(compiled.root)["fields"]:
         if before.get(field["name"], field["type"]) != field["type"]:
             _log.warning("%s: column %s changes its type", table.full_name.short, field["name"])

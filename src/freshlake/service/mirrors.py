@@ -13,11 +13,11 @@ from freshlake.catalog.enums import DefinitionKind
 from freshlake.catalog.names import DEFAULT_SCHEMA, TableName
 from freshlake.catalog.records import NewStreamTable, StreamTable
 from freshlake.compiler.plan import quote
-from freshlake.refresh import commit
 from freshlake.refresh.definition import Definition
 from freshlake.refresh.edges import edges_of
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.pinned import SCHEMA
+from freshlake.refresh.shape import meaning, node_schema
 from freshlake.service.names import Names
 from freshlake.storage.layout import logical_schema, stored_schema
 from freshlake.storage.table import ChangeLogged
@@ -40,13 +40,13 @@ class Mirrors:
             original_query=definition.text,
             defining_query=definition.text,
             definition_kind=definition.kind,
-            **commit.meaning(compiled, _SETTINGS),
+            **meaning(compiled, _SETTINGS),
         )
         with self.engine.catalog.transaction():
             table = self.engine.catalog.insert_stream_table(new)
             self.engine.catalog.replace_dependencies(table.id, edges_of(self.engine.catalog, compiled))
         # empty storage, so that definitions can name the table before it is copied
-        ChangeLogged.create(self.engine.layout.root(table, 1).path, commit.stored_schema(compiled.root))
+        ChangeLogged.create(self.engine.layout.root(table, 1).path, node_schema(compiled.root))
         self.names.show(table)
         self.engine.ddl += 1
         return table

@@ -12,7 +12,7 @@ from freshlake.catalog.enums import CdcMode, FoldPolicy, RefreshMode, Status
 from freshlake.compiler.compile import CompiledQuery
 from freshlake.compiler.refusals import RESULT_TYPE
 from freshlake.errors import InvalidArgument, Unsupported
-from freshlake.refresh.commit import stored_schema
+from freshlake.refresh.shape import node_schema
 from freshlake.schedule.expression import parse_schedule
 from freshlake.schedule.state import Consistency, Policy
 from freshlake.schedule.tiers import Declared
@@ -78,7 +78,7 @@ def partition_columns(names: Sequence[str], compiled: CompiledQuery) -> tuple[st
 def check_storable(compiled: CompiledQuery) -> StructType:
     """The result as Delta stores it; raises where it cannot."""
     try:
-        return as_stored(stored_schema(compiled.root))
+        return as_stored(node_schema(compiled.root))
     except Unsupported as error:
         error.construct, error.detail = RESULT_TYPE.construct, error.detail or RESULT_TYPE.reason
         raise

@@ -14,9 +14,9 @@ from freshlake.compiler.explain import Explanation, explain
 from freshlake.compiler.support import Reason
 from freshlake.dialect import Dialect
 from freshlake.errors import FreshlakeError
-from freshlake.refresh.commit import output_schema
 from freshlake.refresh.definition import Builder
 from freshlake.refresh.pinned import pinned_settings
+from freshlake.refresh.shape import output_schema
 from freshlake.service.capturing import capturing
 from freshlake.service.definitions import define_in
 from freshlake.service.feasible import bound

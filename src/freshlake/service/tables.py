@@ -21,13 +21,13 @@ from freshlake.errors import (
     StreamTableProtected,
     TableNotFound,
 )
-from freshlake.refresh import commit
 from freshlake.refresh.definition import Builder, Definition, definition_of
 from freshlake.refresh.edges import graph
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.meaning import means_the_same
 from freshlake.refresh.pinned import pinned_settings
 from freshlake.refresh.refused import require_differential
+from freshlake.refresh.shape import meaning, node_schema
 from freshlake.refresh.situation import BLOWN, PASSING
 from freshlake.refresh.terms import Terms
 from freshlake.schedule.graph import Graph
@@ -101,7 +101,7 @@ class Tables:
             storage_id=f"{target.name}-{uuid4().hex[:8]}",
             **_columns(definition),
             **wanted,
-            **commit.meaning(compiled, settings),
+            **meaning(compiled, settings),
         )
         with self.engine.catalog.transaction():
             table = self.engine.catalog.insert_stream_table(new)
@@ -114,7 +114,7 @@ class Tables:
                 self._populate(table, edges)
             else:
                 # empty storage, so that other definitions can name the table before it is loaded
-                path, schema = self.engine.layout.root(table, 1).path, commit.stored_schema(compiled.root)
+                path, schema = self.engine.layout.root(table, 1).path, node_schema(compiled.root)
                 ChangeLogged.create(path, schema, partition_by=table.partition_by)
                 self.names.show(table)
         except BaseException:
@@ -235,7 +235,7 @@ class Tables:
             # an upstream that was rebuilt may give the query another meaning
             compiled, edges = self._feasible(table.full_name, definition, settings, rules)
         warn_of_types(table, compiled)
-        fields |= commit.meaning(compiled, settings) | {"fuse_state": None, "quarantined_at": None}
+        fields |= meaning(compiled, settings) | {"fuse_state": None, "quarantined_at": None}
         if query is None:
             reason = "partitions-altered"
         else:
