@@ -205,8 +205,8 @@ def test_a_query_is_read_as_the_session_read_it_when_it_was_created(fl: Freshlak
         "jsonGenerator__ignoreNullFields": "false",
     }
     query = (
-        "SELECT \"id\" AS i, '\\t' AS t, to_json(named_struct('a', nullif(\"id\", 1))) AS j FROM orders UNION ALL"
-        " SELECT 0, '', '' INTERSECT SELECT id, '\\t', '{\"a\":3}' FROM orders"
+        "SELECT \"id\" AS i, '\\t' AS t, to_json(named_struct('a', nullif(\"id\", '1'))) AS j FROM orders UNION ALL"
+        " SELECT NULL, '', '' INTERSECT SELECT string(id), '\\t', '{\"a\":3}' FROM orders"
     )
     with settings(fl, **other_ways):
         fl.create_stream_table("read", query)

@@ -147,7 +147,8 @@ def _summary(frame: DataFrame) -> tuple[list[Any], list[tuple[float, float]]]:
 
 def _fixed(schema: StructType, floats: Sequence[StructField]) -> list[Column]:
     """What identifies a row apart from its floating columns."""
-    return [F.expr(e) for e in identity(StructType([f for f in schema if f not in floats and f.name != WEIGHT]))]
+    left_out = {WEIGHT, *(f.name for f in floats)}
+    return [F.expr(e) for e in identity(StructType([f for f in schema if f.name not in left_out]))]
 
 
 def _is_simple(field: StructField) -> bool:
