@@ -103,7 +103,7 @@ def assert_follows(fl: freshlake.Freshlake, database: Database) -> None:
 
 
 def transitions(fl: freshlake.Freshlake) -> list[str]:
-    told = [alert.payload for alert in fl.alerts() if str(alert.event) == "cdc_transition"]
+    told = [alert.payload for alert in fl.alerts(limit=10_000) if str(alert.event) == "cdc_transition"]
     return [payload["transition"] for payload in reversed(told)]
 
 
