@@ -159,18 +159,6 @@ def test_files_of_another_table(spark: SparkSession, with_vectors: str, lake_dir
     assert {file.path for file in snapshot.files} == {file.path for file in open_snapshot(with_vectors).files}
 
 
-def test_a_column_that_is_called_like_sparks_own_metadata(spark: SparkSession, lake_dir: Path) -> None:
-    path = str(lake_dir / "t")
-    spark.sql(
-        f"CREATE TABLE delta.`{path}` (id INT, _metadata STRUCT<row_index: BIGINT>) USING delta "
-        "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
-    )
-    spark.sql(f"INSERT INTO delta.`{path}` SELECT id, named_struct('row_index', 7) FROM range(0, 9, 1, 1)")
-    spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 3")
-    snapshot = _assert_readers_agree(spark, path)
-    assert len(snapshot.files[0].deleted) == 1
-
-
 def test_many_deleted_rows_are_left_to_the_delta_reader(
     spark: SparkSession, with_vectors: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -149,7 +149,7 @@ def _scan(spark: SparkSession, files: Sequence[DataFile], stored: StructType, pl
     if in_files == visible(stored) and not places:
         return frame
     columns = [_renamed(old, new) for old, new in zip(in_files, visible(stored), strict=True)]
-    return frame.select(*columns, *(_places(frame) if places else ()))
+    return frame.select(*columns, *(_places() if places else ()))
 
 
 def _renamed(old: StructField, new: StructField) -> Column:
@@ -159,9 +159,8 @@ def _renamed(old: StructField, new: StructField) -> Column:
     return column.cast(new.dataType).alias(new.name, metadata=new.metadata)
 
 
-def _places(frame: DataFrame) -> tuple[Column, Column]:
-    about = frame.metadataColumn("_metadata")  # also beside a column of that name
-    return about["file_name"].alias(FILE_NAME), about["row_index"].alias(ROW_INDEX)
+def _places() -> tuple[Column, Column]:
+    return F.col("_metadata.file_name").alias(FILE_NAME), F.col("_metadata.row_index").alias(ROW_INDEX)
 
 
 def _partition_value(text: Column, field: StructField) -> Column:
