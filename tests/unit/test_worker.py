@@ -24,6 +24,7 @@ def test_programs_run_under_settings_of_their_own(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(worker, "own_catalog", lambda made: made)
     monkeypatch.setattr(worker, "Bridge", lambda made: None)
     monkeypatch.setattr(worker, "SessionNames", SimpleNamespace(of=lambda bridge: None))
+    monkeypatch.setattr(worker, "settings_of", lambda session: dict(session.conf))
     own = {
         "spark.sql.ansi.enabled": "false",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MILLIS",

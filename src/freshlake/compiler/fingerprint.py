@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from freshlake.compiler import plan as p
@@ -47,6 +47,9 @@ class _Shown:
                 return self.known[id(value)]
             case p.Expr(digest=str()) | p.Call(digest=str()):
                 return [value.digest, *value.columns, *self._slot(value)]
+            case p.Expr(text=str(text)) if re.search(DRAWN, text):
+                # the result of a call, which has a digest where it is made
+                return self._parts(replace(value, text=re.sub(DRAWN, "#", text)))
             case p.Column():
                 return [value.name, value.type, value.nullable, value.metadata]
             case tuple():
