@@ -205,10 +205,7 @@ def drop(
             names = fl.drop_all()
         for name in () if everything else names or ():
             fl.drop_stream_table(name, if_exists=if_exists, cascade=cascade)
-    if run.terminal.as_json:
-        run.terminal.data({"dropped": names})
-    else:
-        run.terminal.note(f"dropped {', '.join(names or ()) or 'nothing: there are no stream tables'}")
+    run.terminal.dropped(names or ())
 
 
 def resume(context: typer.Context, name: Name) -> None:

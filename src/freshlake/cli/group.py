@@ -38,10 +38,7 @@ def drop(
     run = invocation(context)
     with run.open() as fl:
         fl.drop_refresh_group(name, if_exists=if_exists)
-    if run.terminal.as_json:
-        run.terminal.data({"dropped": [name]})
-    else:
-        run.terminal.note(f"dropped {name}")
+    run.terminal.dropped([name])
 
 
 @app.command(name="list")

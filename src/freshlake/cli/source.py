@@ -70,10 +70,7 @@ def drop(
     run = invocation(context)
     with run.open() as fl, run.terminal.working(f"dropping {name}"):
         fl.drop_source(name, if_exists=if_exists, cascade=cascade)
-    if run.terminal.as_json:
-        run.terminal.data({"dropped": [name]})
-    else:
-        run.terminal.note(f"dropped {name}")
+    run.terminal.dropped([name])
 
 
 @app.command(name="list")

@@ -72,6 +72,13 @@ class Terminal:
         if not self.as_json:
             self.err.print(escape(text), style="dim")
 
+    def dropped(self, names: Sequence[str]) -> None:
+        """What there was and is no more."""
+        if self.as_json:
+            self.data({"dropped": list(names)})
+        else:
+            self.note(f"dropped {', '.join(names) or 'nothing: there are no stream tables'}")
+
     @contextmanager
     def working(self, text: str) -> Iterator[None]:
         """A spinner while long work runs; nothing where nobody watches."""

@@ -118,7 +118,8 @@ class ExpressionBinder(ABC):
         e = self.prepare(e, kind)
         if e.containsPattern(self.b.plan_expression):
             e = self.lower(e)
-        e = at_moments(e, self.b)
+        written, before = e.toJSON(), e
+        e = at_moments(e, written, self.b)
         if e.containsPattern(self.b.current_like):
             e = self.at_moment(e)
         kind = e.getClass().getSimpleName()
@@ -126,7 +127,7 @@ class ExpressionBinder(ABC):
             return self.column(e)
         self.refuse_files(e)
         self.check(e, kind)
-        written = e.toJSON()
+        written = written if e is before else e.toJSON()
         refuse_hidden(e, written)
         if kind == TABLE_FUNCTION or e.containsPattern(self.b.python_udf):
             self.functions.note(e, self.b)

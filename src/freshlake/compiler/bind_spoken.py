@@ -20,10 +20,9 @@ _WORD = r"\s*(now|today|yesterday|tomorrow)\b[^'\"]*"
 _TYPED = re.compile(rf"\b(DATE|TIMESTAMP(?:_NTZ|_LTZ)?)\s*R?(?P<quote>['\"])(?P<text>{_WORD})(?P=quote)", re.IGNORECASE)
 
 
-def at_moments(e: Any, b: Bridge) -> Any:
-    """The expression with functions of the current time in the place of texts."""
-    nodes = json.loads(e.toJSON())
-    if not any(_may_be_spoken(node) for node in nodes):
+def at_moments(e: Any, written: str, b: Bridge) -> Any:
+    """The expression, `written` in Spark's JSON, with functions of the current time in the place of texts."""
+    if not any(_may_be_spoken(node) for node in json.loads(written)):
         return e
     return _replaced(e, b)
 

@@ -45,8 +45,9 @@ def tick(graph: Graph, state: State, now: datetime) -> Tick:
     hindered = hindrances(graph, groups, tables, now) if due else {}
     selected = brought(graph, groups, _immediate(tables), due, without=hindered)
     skipped = tuple(hindered[name] for name in sorted(due) if name in hindered)
+    held = withheld(graph, groups, tables, hindered, now) if selected else frozenset()
     return Tick(
-        units=_units(graph, groups, tables, selected, withheld(graph, groups, tables, hindered, now)),
+        units=_units(graph, groups, tables, selected, held),
         skipped=tuple(s for s in skipped if not _is_under_way(s, tables, schedules[s.table], now)),
         stale=stale(tables, schedules, patient, now),
         falling_behind=falling_behind(tables, schedules, now),
