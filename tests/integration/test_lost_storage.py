@@ -190,7 +190,7 @@ def test_a_lake_that_is_not_mounted_is_not_rebuilt(fl: Freshlake, monkeypatch: p
     away = kept.with_name("away")
     kept.rename(away)
     monkeypatch.setattr(type(fl._engine.layout), "is_mounted", False)
-    with pytest.raises(e.StorageMissing):
+    with pytest.raises(e.RefreshFailed, match="does not answer"):
         fl.refresh("copy")
     away.rename(kept)
     assert str(fl.refresh("copy").action) == "NO_DATA"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 from pathlib import Path
 
@@ -10,11 +11,14 @@ import pytest
 from deltalake import DeltaTable, Field, write_deltalake
 from pyspark.sql.types import LongType, StructField, StructType
 
-from freshlake.errors import StorageCorrupt, StorageError, StorageMissing
+from freshlake.errors import FreshlakeError, RefreshFailed, StorageCorrupt, StorageError, StorageMissing
 from freshlake.storage import intact
 from freshlake.storage.certificate import Certificate, Note, NoteKind
+from freshlake.storage.commits import notes
+from freshlake.storage.failures import may_pass
 from freshlake.storage.layout import BASE, LOG, FoldPoint
 from freshlake.storage.log import Log
+from freshlake.storage.scan.log import TransactionLog
 from freshlake.storage.table import ChangeLogged
 
 POINT = FoldPoint(base_version=1, folded_version=1)
@@ -78,15 +82,50 @@ def test_a_file_that_is_gone(table: str) -> None:
         check(table)
 
 
+def test_a_commit_to_the_base_that_lost_its_bytes(table: str) -> None:
+    """After a power failure; delta-rs gives the rows of the version before."""
+    commit = Path(table, BASE, "_delta_log", f"{1:020}.json")
+    commit.write_bytes(b"")
+    assert DeltaTable(f"{table}/{BASE}").to_pyarrow_table().num_rows == 0
+    with pytest.raises(StorageCorrupt, match="is empty"):
+        check(table)
+
+
+@pytest.mark.parametrize("left", [None, b"no parquet"], ids=["gone", "damaged"])
+def test_a_checkpoint_that_the_base_needs(table: str, left: bytes | None) -> None:
+    base = DeltaTable(f"{table}/{BASE}")
+    base.create_checkpoint()
+    Path(table, BASE, "_delta_log", f"{0:020}.json").unlink()
+    (checkpoint,) = Path(table, BASE, "_delta_log").glob("*.checkpoint.parquet")
+    checkpoint.unlink() if left is None else checkpoint.write_bytes(left)
+    with pytest.raises((StorageMissing, StorageCorrupt)):
+        check(table)
+
+
+@pytest.mark.parametrize(
+    ("error", "wanted"),
+    [(OSError(errno.EMFILE, "Too many open files"), RefreshFailed), (ValueError("{"), StorageCorrupt)],
+)
+def test_notes_that_cannot_be_read_for_the_moment_are_no_damage(
+    table: str, monkeypatch: pytest.MonkeyPatch, error: Exception, wanted: type[FreshlakeError]
+) -> None:
+    def info(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(TransactionLog, "info", info)
+    with pytest.raises(wanted):
+        next(notes(f"{table}/{BASE}"))
+
+
 @pytest.mark.parametrize(
     ("detail", "passes"),
     [
         ("Generic LocalFileSystem error: Permission denied (os error 13)", True),
-        ("Too many open files (os error 24)", True),
+        ("[Errno 24] Too many open files", True),
         ("No such file or directory (os error 2)", False),
         ("Invalid table version: 3", False),
         (None, False),
     ],
 )
 def test_only_what_the_machine_may_be_to_blame_for_may_pass(detail: str | None, passes: bool) -> None:
-    assert intact.may_pass(StorageError("it cannot be read", detail=detail)) is passes
+    assert may_pass(StorageError("it cannot be read", detail=detail)) is passes

@@ -140,6 +140,8 @@ def test_what_storage_raises_may_pass(raised: Exception, message: str, hint: str
         (pa.ArrowMemoryError("malloc failed"), True),
         (FileNotFoundError(errno.ENOENT, "No such file"), False),
         (OSError("Couldn't deserialize thrift"), False),
+        (OSError("Generic LocalFileSystem error: Too many open files (os error 24)"), True),
+        (OSError("Object at location x not found: No such file or directory (os error 2)"), False),
         (pa.ArrowInvalid("Parquet magic bytes not found"), False),
     ],
 )

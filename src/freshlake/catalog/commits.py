@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, select, update
@@ -102,7 +103,8 @@ class Commits(Database):
         # the moment at which positions were seen again has a column of its own
         moved = {} if _same_positions(seen.frontier, frontier) else {"frontier": frontier}
         with self._write() as connection:
-            if _is_left(connection, seen, epoch, self._shared_now(connection)) or not _is_as_seen(connection, seen):
+            shared_now = partial(self._shared_now, connection)
+            if _is_left(connection, seen, epoch, shared_now) or not _is_as_seen(connection, seen):
                 return None
             connection.execute(
                 update(stream_tables)
@@ -250,7 +252,7 @@ def _check_forward(before: StreamTable, commit: Commit) -> None:
         )
 
 
-def _is_left(connection: Connection, seen: StreamTable, epoch: int | None, now: datetime) -> bool:
+def _is_left(connection: Connection, seen: StreamTable, epoch: int | None, now: Callable[[], datetime]) -> bool:
     if epoch is not None:
         check_epoch(connection, seen.id, epoch)
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -30,7 +31,7 @@ class Leases(Database):
         """
         with self._write() as connection:
             now = self._shared_now(connection)
-            held = check_unheld(connection, require(connection, stream_table_id), now)
+            held = check_unheld(connection, require(connection, stream_table_id), lambda: now)
             lease = Lease(
                 stream_table_id=stream_table_id,
                 owner=owner or self.owner,
@@ -73,10 +74,13 @@ def is_live(owner: str | None, expires_at: datetime, now: datetime) -> bool:
     return owner is not None and expires_at > now and not is_dead(owner)
 
 
-def check_unheld(connection: Connection, table: StreamTable, now: datetime) -> RowMapping | None:
-    """Raise RefreshInProgress while a worker holds the lease; otherwise its last row, if there ever was one."""
+def check_unheld(connection: Connection, table: StreamTable, now: Callable[[], datetime]) -> RowMapping | None:
+    """Raise RefreshInProgress while a worker holds the lease; otherwise its last row, if there ever was one.
+
+    The time is asked for only where it decides: in PostgreSQL it is the server's.
+    """
     held = _row(connection, table.id)
-    if held is not None and is_live(held["owner"], held["expires_at"], now):
+    if held is not None and held["owner"] is not None and is_live(held["owner"], held["expires_at"], now()):
         raise RefreshInProgress(
             f"stream table {table.full_name.short} is being refreshed by {describe(held['owner'])}",
             detail=f"since {held['acquired_at']:%Y-%m-%d %H:%M:%S} UTC",

@@ -332,7 +332,7 @@ class _Refresh:
             raise
         except Exception as error:
             lost = damage(self.engine, table) if decision.action is not Action.REINITIALIZE else None
-            if lost is None:
+            if lost is None or not self.engine.layout.is_mounted:
                 raise
             if decision.no_full is not None and self.requested is not RefreshMode.FULL:
                 raise full_refused(table.full_name, f"{decision.no_full}; {STORAGE_LOST}: {lost}") from error

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from freshlake.catalog.enums import FoldPolicy
 from freshlake.catalog.records import Lease, StreamTable
 from freshlake.compiler.split import ROOT
-from freshlake.errors import StreamTableNotPopulated
+from freshlake.errors import FreshlakeError, StreamTableNotPopulated
 from freshlake.refresh.leasing import leased
 from freshlake.refresh.loss import mark_if_lost
 from freshlake.refresh.recover import adopt
@@ -60,7 +61,8 @@ def fold(engine: Engine, table: StreamTable, reason: str | None = None, *, wait_
             versions, rows = _fold_nodes(engine, table, lease)
             _cleanup(engine, engine.catalog.get_by_id(table.id), lease)
         except Exception:
-            mark_if_lost(engine, engine.catalog.get_by_id(table.id))
+            with suppress(FreshlakeError):  # what made the fold fail is what is told
+                mark_if_lost(engine, engine.catalog.get_by_id(table.id))
             raise
     took = (time.perf_counter() - started) * 1000
     return FoldResult(str(table.full_name), versions, rows, took, reason)

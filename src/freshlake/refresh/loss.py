@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from freshlake.catalog.records import StreamTable
 from freshlake.compiler.split import ROOT
-from freshlake.errors import StorageCorrupt, StorageError, StorageMissing
-from freshlake.storage.intact import check, check_files, may_pass
+from freshlake.errors import RefreshFailed, StorageCorrupt, StorageError, StorageMissing, SystemFailure
+from freshlake.storage.failures import FAILURES, detail, may_pass
+from freshlake.storage.intact import check, check_files
 from freshlake.storage.layout import FoldPoint
 from freshlake.storage.log import Log
 
@@ -42,8 +43,10 @@ def damage(engine: Engine, table: StreamTable) -> str | None:
             check_files(engine.layout.node(table.storage_id, table.generation, node_id).path, version, fold)
     except (StorageMissing, StorageCorrupt) as error:
         return None if may_pass(error) else error.message
-    except OSError:
+    except (OSError, MemoryError, SystemFailure):
         return None  # the machine does not say
+    except FAILURES as error:
+        return detail(error)
     return None
 
 
@@ -54,9 +57,11 @@ def mark_if_lost(engine: Engine, table: StreamTable) -> None:
 
 
 def mark_lost(engine: Engine, table: StreamTable, error: StorageError) -> StreamTable:
-    """Have a table rebuilt; raises the error where a lake that is not there at all, or its machine, may be to blame."""
+    """Have a table rebuilt; raises RefreshFailed where a lake that is not there at all, or its machine, is to blame."""
     if may_pass(error) or not engine.layout.is_mounted:
-        raise error
+        message = f"the storage of stream table {table.full_name.short} does not answer"
+        hint = f"look at the folder {engine.layout.lake}: is it mounted, can it be read"
+        raise RefreshFailed(message, detail=error.message, hint=hint) from error
     _log.warning("%s is rebuilt, its storage was lost or altered: %s", table.full_name.short, error.message)
     return engine.catalog.update(table.id, needs_reinit=True)
 

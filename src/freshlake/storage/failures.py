@@ -6,24 +6,34 @@ A file that is gone, or that does not hold what it should, is no such failure: t
 from __future__ import annotations
 
 import errno
+import re
 
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
-from freshlake.errors import RefreshFailed
+from freshlake.errors import FreshlakeError, RefreshFailed
 
 FAILURES = (OSError, MemoryError, pa.ArrowException, DeltaError)
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _FULL_WORDS = ("no space left", "quota exceeded")
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
+_NUMBER = re.compile(r"(?:os error |\[Errno )(\d+)")
+"""How delta-rs and Python write the number of the system's error."""
 
 
 def may_pass(error: BaseException) -> bool:
     """Whether a file could not be read for the moment; what is wrong with its bytes comes without a system's number."""
-    if isinstance(error, OSError):
-        return error.errno is not None and error.errno not in _GONE
-    return isinstance(error, MemoryError)
+    number = _number(error)
+    return isinstance(error, MemoryError) or (number is not None and number not in _GONE)
+
+
+def _number(error: BaseException) -> int | None:
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno
+    told = error.detail if isinstance(error, FreshlakeError) else error
+    found = _NUMBER.search(str(told or ""))
+    return int(found[1]) if found else None
 
 
 def failure(error: BaseException) -> RefreshFailed:

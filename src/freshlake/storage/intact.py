@@ -4,33 +4,25 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterable
 
 from deltalake import DeltaTable
 
-from freshlake.errors import StorageCorrupt, StorageError, StorageMissing
+from freshlake.errors import StorageCorrupt, StorageMissing
 from freshlake.storage.commits import open_table
 from freshlake.storage.layout import BASE, LOG, VERSION, FoldPoint
 from freshlake.storage.log import Log
 from freshlake.storage.read import open_base
 from freshlake.storage.relation import WEIGHT
 from freshlake.storage.scan.files import DataFile
-from freshlake.storage.scan.paths import is_local
+from freshlake.storage.scan.paths import is_local, misread
 
 _COMMITS = "_delta_log"
-_PASSING = re.compile(r"os error (?!2\b)\d+")
-"""The machine failed in another way than by not finding a file: that says nothing about what is stored."""
 
 
 def is_there(path: str) -> bool:
     """Whether there is anything to read at all; two looks at the folder, nothing is opened."""
     return not is_local(path) or all(os.path.isdir(f"{path}/{part}/{_COMMITS}") for part in (BASE, LOG))
-
-
-def may_pass(error: StorageError) -> bool:
-    """Whether the same look may succeed later."""
-    return _PASSING.search(str(error.detail or "")) is not None
 
 
 def check(path: str, log: Log, version: int, base_version: int) -> None:
@@ -52,7 +44,10 @@ def check(path: str, log: Log, version: int, base_version: int) -> None:
 
 def check_files(path: str, version: int, fold: FoldPoint) -> None:
     """Raise StorageMissing for a data file that the state at a version needs, and that is gone."""
-    _check_there(open_base(path, fold.base_version).files)
+    base = open_base(path, fold.base_version)
+    if base.opaque and misread(base.path) is None:
+        open_table(base.path, fold.base_version)  # Freshlake writes nothing that delta-rs does not know
+    _check_there(base.files)
     if version > fold.folded_version:
         _check_there(file.data for file in Log(path).files(fold.folded_version, version))
 
@@ -66,7 +61,11 @@ def _check_there(files: Iterable[DataFile]) -> None:
 def _ends_at(path: str, base_version: int) -> bool:
     """Whether a commit to the base is its newest one, as its file and the one that would follow say."""
     here, after = (f"{path}/{BASE}/{_COMMITS}/{number:020}.json" for number in (base_version, base_version + 1))
-    return is_local(path) and os.path.exists(here) and not os.path.exists(after)
+    if not is_local(path) or not os.path.exists(here):
+        return False
+    if os.path.getsize(here) == 0:  # delta-rs would read the version before, without a word
+        raise StorageCorrupt(f"the commit {here} is empty")
+    return not os.path.exists(after)
 
 
 def _columns(table: DeltaTable) -> list[tuple[str, str]]:

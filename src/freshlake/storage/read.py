@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from freshlake.errors import InvalidArgument, SourceError, StorageMissing
+from freshlake.errors import InvalidArgument, SourceError, StorageCorrupt, StorageMissing
 from freshlake.storage.changes import log_rows, netted, stored_delta
 from freshlake.storage.identity import consolidate, expand, prepare, same
 from freshlake.storage.layout import BASE, DEFAULT_LIMITS, FoldPoint, Limits, logical_schema, to_logical
@@ -66,6 +66,8 @@ def open_base(path: str, version: int | None = None) -> Snapshot:
         return open_snapshot(f"{path}/{BASE}", version)
     except SourceError as error:
         raise StorageMissing(error.message, detail=error.detail) from error
+    except pa.ArrowException as error:  # a checkpoint
+        raise StorageCorrupt(f"the transaction log of {path}/{BASE} cannot be read", detail=str(error)) from error
 
 
 class State:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from freshlake.errors import InvariantViolated, StorageCorrupt
-from freshlake.storage.failures import may_pass
+from freshlake.storage.failures import failure, may_pass
 from freshlake.storage.layout import Limits
 from freshlake.storage.netting import among, copies, net, nettable, totals
 from freshlake.storage.relation import WEIGHT, Relation
@@ -30,7 +30,7 @@ def small_rows(
         return None
     except (OSError, pa.ArrowException) as error:
         if may_pass(error):
-            raise
+            raise failure(error) from error
         raise StorageCorrupt(f"a file of the base of {path} cannot be read", detail=str(error)) from error
     if rows is None or not changes:
         return rows

@@ -156,7 +156,7 @@ class DeltaSource:
         self._require(net.paths())
         if net and not self._readable_alone(start, after, commits, net, columns):
             steady = all(commit.metadata is None for commit in commits)
-            return self._whole_changes(spark, self._open(start), after, steady, steady and net.insert_only, columns)
+            return self._whole_changes(spark, self._open(start), after, steady, net.insert_only, columns)
         on_driver = self._limits.allow(net, changed_rows(files))
         try:
             return read_changes(spark, net, after.schema, columns, on_driver)
@@ -259,6 +259,9 @@ class DeltaSource:
         """What the storage of the transaction log raises is an error of this source."""
         try:
             yield
+        except pa.ArrowInvalid as error:
+            message = f"the transaction log of source {self.name} is damaged"
+            raise SourceUnreadable(message, detail=str(error)) from error
         except PermissionError as error:
             raise self._denied(error) from error
         except failures.FAILURES as error:
