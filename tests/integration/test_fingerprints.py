@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -74,8 +75,33 @@ def test_it_tells_queries_apart_by(spark: SparkSession, part: str) -> None:
     assert compiled(spark, one).fingerprint == compiled(spark, one).fingerprint != compiled(spark, other).fingerprint
 
 
-def test_names_that_spark_makes_up_are_no_part_of_it(spark: SparkSession) -> None:
-    assert compiled(spark, lambdas(spark)).fingerprint == compiled(spark, lambdas(spark)).fingerprint
+def lambdas_in_a_case(spark: SparkSession) -> DataFrame:
+    positive = F.exists(F.array("id"), lambda x: x > 1)
+    first = F.transform(F.array("id"), lambda x: x + 1)[0]
+    return spark.range(3).select(F.when(positive, 1).otherwise(first).alias("a"))
+
+
+MADE_UP: dict[str, str | Callable[[SparkSession], DataFrame]] = {
+    "names of lambdas": lambdas,
+    "names of lambdas inside a condition": lambdas_in_a_case,
+    "names of what is computed once": f"SELECT CASE WHEN length(s) + id BETWEEN 1 AND 2 THEN 1 END AS x FROM {OVER}",
+    "such names in a filter": f"SELECT count(*) FILTER (WHERE nullif(id + length(s), 0) > 1) AS n FROM {OVER}",
+    "where bytes are in memory": f"SELECT CASE WHEN cast(s AS BINARY) = X'1A' THEN id END AS x FROM {OVER}",
+    "how many cores there are": lambda spark: spark.range(0, 9, 1, next(CORES)).toDF("id"),
+}
+CORES = itertools.count(1)
+
+
+@pytest.mark.parametrize("made_up", MADE_UP)
+def test_what_spark_makes_up_is_no_part_of_it(spark: SparkSession, made_up: str) -> None:
+    query = MADE_UP[made_up]
+    one, other = (compiled(spark, query if isinstance(query, str) else query(spark)) for _ in range(2))
+    assert one.fingerprint == other.fingerprint
+
+
+def test_a_condition_is_part_of_it(spark: SparkSession) -> None:
+    one, other = (f"SELECT CASE WHEN id BETWEEN 1 AND {n} THEN 1 ELSE id END AS x FROM {OVER}" for n in (2, 3))
+    assert compiled(spark, one).fingerprint != compiled(spark, other).fingerprint
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from freshlake.storage.netting import distinct_values, in_utc
 from freshlake.storage.scan import DataFile, KeyFilter, open_snapshot, prune
 from freshlake.storage.scan.prune import prune_files
 
@@ -211,3 +212,13 @@ def test_statistics_of_a_real_table(tmp_path: Path) -> None:
     assert "a.b" not in file.minimum
     assert set(file.minimum) == {"id"}
     assert len(file.minimum) == 1
+
+
+def test_times_of_the_hour_that_clocks_show_twice_are_told_apart() -> None:
+    summer, winter = datetime(2026, 10, 25, 0, 30, tzinfo=UTC), datetime(2026, 10, 25, 1, 10, tzinfo=UTC)
+    schema = StructType([StructField("c", TimestampType())])
+    shown = pa.table({"c": pa.array([summer, winter], pa.timestamp("us", "Europe/Berlin"))})
+    known = distinct_values(in_utc(shown, schema).column("c"), 10)
+    assert known is not None
+    for moment in (summer, winter):
+        assert keeps(TimestampType(), moment, moment, known[0])

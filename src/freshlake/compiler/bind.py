@@ -155,7 +155,9 @@ class _Binder(ExpressionBinder):
         return p.Values(self.columns(node), node.toString()[:200], node, rows_of(node))
 
     def bind_range(self, node: Any) -> p.Plan:
-        return p.Values(self.columns(node), node.toString()[:200], node)
+        # the number of its partitions is that of this machine's cores
+        digest = f"{node.start()} {node.end()} {node.step()}"
+        return p.Values(self.columns(node), node.toString()[:200], node, digest)
 
     def refuse_leaf(self, node: Any) -> p.Plan:
         raise SESSION_ROWS.raised(place_of(node), node.toString()[:120])

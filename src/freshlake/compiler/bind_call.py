@@ -78,7 +78,9 @@ def _finish(function: Any, kind: str, types: tuple[str, ...], i: int, binder: Ex
             "count": f"__fl_n{i}",
             "isEmpty": f"__fl_n{i} = 0",
         }[buffer.name()]
-        pairs.append(binder.b.pair(buffer, binder.b.stable_alias(binder.b.parse(meaning), buffer.name())))
+        # how a cast fails is a setting of the table that is bound
+        formula = binder.b.parser.parseExpression(meaning)
+        pairs.append(binder.b.pair(buffer, binder.b.stable_alias(formula, buffer.name())))
     handle = binder.b.substitute(function.evaluateExpression(), pairs)
     return Expr(f"{kind.lower()} of __fl_s{i}, __fl_n{i}", (f"__fl_s{i}", f"__fl_n{i}"), handle)
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from freshlake.compiler.bridge import CATALYST, Bridge, JavaError
+from freshlake.compiler.fingerprint import DRAWN
 
 _EXPRESSION_ID = "org.apache.spark.sql.catalyst.expressions.ExprId"
 _MEANINGLESS = {
@@ -22,6 +23,7 @@ _MEANINGLESS = {
 }
 _CODE = frozenset(["PythonUDF", "PythonUDAF", "PythonUDTF"])
 """Their code has a digest of its own, and Spark holds it as bytes that differ each time."""
+_AS_BYTES = ("binary", "object")
 _ADDRESS = re.compile(r"(\$\$Lambda.*|@[0-9a-f]+)$")
 
 
@@ -80,7 +82,7 @@ class _Reader:
             return [None, kind]
         if kind == "object":
             return [self._shown(self.e.apply(place).value()), kind]
-        if kind == "binary" or isinstance(kind, dict):
+        if kind in _AS_BYTES or isinstance(kind, dict):
             return [str(self.e.apply(place).sql()), kind]
         return [value, kind]
 
@@ -101,6 +103,8 @@ class _Reader:
             return [self._shown(node.productElement(i)) for i in range(node.productArity())]
 
     def _without_numbers(self, value: Any) -> Any:
+        if _is_tree(value):
+            return [_outline(node) for node in value]
         if isinstance(value, list):
             return [self._without_numbers(part) for part in value]
         if not isinstance(value, dict):
@@ -117,7 +121,18 @@ class _Reader:
             return [self._shown(part) for part in self.b.items(value)]
         if value is None or isinstance(value, str | int | float | bool):
             return value
-        return _ADDRESS.sub("", re.sub(r"#\d+L?", "", value.toString()))
+        return _ADDRESS.sub("", re.sub(DRAWN, "", value.toString()))
+
+
+def _is_tree(value: Any) -> bool:
+    """Whether a field is an expression: of some children Spark writes a copy into their parent."""
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict) and "num-children" in value[0]
+
+
+def _outline(node: dict[str, Any]) -> list[Any]:
+    """What of a copy is the same in every process; all of it is written where the child itself stands."""
+    kind = node.get("dataType")
+    return [node["class"], node.get("value") if isinstance(kind, str) and kind not in _AS_BYTES else None]
 
 
 def _meaning(kind: str, node: dict[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -9,7 +9,7 @@ from typing import Any
 from freshlake.compiler.origin import place_of
 from freshlake.compiler.refusals import NOT_DELTA, TEMPORARY, TIME_TRAVEL
 
-_GLOBAL_VIEW = re.compile(r"^[^'\"]*\bView \(`?global_temp`?\.`?(\w+)", re.MULTILINE)
+_GLOBAL_VIEW = re.compile(r"^[ :+|-]*View \(`?global_temp`?\.`?(\w+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)

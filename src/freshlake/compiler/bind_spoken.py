@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any
 
-from freshlake.compiler.bridge import CATALYST, Bridge
+from freshlake.compiler.bridge import CATALYST, Bridge, JavaError
 from freshlake.compiler.origin import text_of
 from freshlake.compiler.refusals import TIME_PLACE
 
@@ -65,7 +65,10 @@ def _of_cast(cast: Any, b: Bridge) -> Any:
     child = cast.child()
     if cast.dataType().typeName() not in _KINDS or child.dataType().typeName() != "string" or not child.foldable():
         return None
-    value = child.eval(None)
+    try:
+        value = child.eval(None)
+    except JavaError:  # it may stand where it is never computed
+        return None
     return None if value is None else _moment(value.toString(), cast, cast.timeZoneId().get(), b)
 
 

@@ -8,11 +8,12 @@ from typing import Any
 
 from py4j.java_gateway import JavaObject, is_instance_of
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 CATALYST = "org.apache.spark.sql.catalyst."
 
-JavaError = Py4JError
+JavaError = (Py4JError, PySparkException)
 """What a call of Spark fails with."""
 
 _NODES = [
@@ -133,9 +134,9 @@ class Bridge:
         return self.module(CATALYST + "optimizer.CollapseProject").replaceAlias(expression, mapping)
 
     def parse(self, sql: str) -> Any:
+        """Under the settings of this session, which must be active; they are the same whenever a text is parsed."""
         if sql not in self._parsed:
-            with self.active():
-                self._parsed[sql] = self.parser.parseExpression(sql)
+            self._parsed[sql] = self.parser.parseExpression(sql)
         return self._parsed[sql]
 
     @contextlib.contextmanager

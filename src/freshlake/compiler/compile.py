@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from pyspark.sql import DataFrame
 
@@ -45,8 +45,12 @@ class CompiledQuery:
     """Views and functions that the query uses, each with a digest of what it is."""
     is_random: bool = False
     """Whether two evaluations may differ in any way."""
-    former: str = ""
-    """The fingerprint that an earlier version gave the query."""
+    formerly: Callable[[], str] = str
+
+    @cached_property
+    def former(self) -> str:
+        """The fingerprint that an earlier version gave the query."""
+        return self.formerly()
 
     @cached_property
     def complexity(self) -> Complexity:
@@ -85,7 +89,7 @@ def compile_query(frame: DataFrame, bridge: Bridge, key_of: Callable[[str], str]
         fingerprint(plan, bound.output, uses),
         uses,
         bool(bound.random),
-        former_fingerprint(plan, bound.output, uses),
+        partial(former_fingerprint, plan, bound.output, uses),
     )
 
 

@@ -32,7 +32,8 @@ def emit(plan: p.Plan, leaves: Leaves, bridge: Bridge, spark: SparkSession, sing
     """The DataFrame of `plan`, its columns under the plan's names; `single` keeps few rows in one partition."""
     from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
-    logical = _Emitter(bridge, leaves, single).emit(plan)
+    with bridge.active():
+        logical = _Emitter(bridge, leaves, single).emit(plan)
     dataset = bridge.dataset.ofRows(spark._jsparkSession, logical)
     return cast(DataFrame, ClassicDataFrame(dataset, spark))
 

@@ -37,7 +37,8 @@ from freshlake.refresh.inputs import SourceSpan, spans_of
 from freshlake.refresh.learned import Learned
 from freshlake.refresh.leasing import leased
 from freshlake.refresh.loss import damage
-from freshlake.refresh.meaning import adopted, means_the_same
+from freshlake.refresh.meaning import means_the_same
+from freshlake.refresh.pinned import zone_of
 from freshlake.refresh.quarantine import held_back
 from freshlake.refresh.refused import full_refused, refused, require_differential
 from freshlake.refresh.result import RefreshResult, result_of
@@ -348,14 +349,18 @@ class _Refresh:
                 ", ".join(decision.not_appended),
             )
             work = replace(work, changes={"append_only": False})
+        settings: Mapping[str, Any] = table.session_settings
         if table.fingerprint != compiled.fingerprint:
-            work = replace(work, changes={**work.changes, **adopted(table, compiled, self.engine.worker.binding)})
+            # the zone that this table runs in; another one may have been compiled since it was
+            settings = {**zone_of(self.engine.worker.running), **settings}
+            known = {"fingerprint": compiled.fingerprint, "session_settings": settings}
+            work = replace(work, changes={**work.changes, **known})
         if table.fuse_state is not None and decision.action is not Action.NO_DATA:
             work = replace(work, changes={**work.changes, "fuse_state": None})
         if decision.action is Action.REINITIALIZE or not table.is_populated:
             # the query may mean something else than when it was last compiled
             edges = edges_of(self.engine.catalog, compiled)
-            changes = {**work.changes, **meaning(compiled, table.session_settings)}
+            changes = {**work.changes, **meaning(compiled, settings)}
             return replace(work, changes=changes, edges=edges).perform(), decision
         if decision.action is not Action.DIFFERENTIAL:
             return work.perform(), decision

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from pyspark.sql import SparkSession
-
 from freshlake.catalog.records import StreamTable
 from freshlake.compiler.compile import CompiledQuery
 from freshlake.errors import FreshlakeError
 from freshlake.refresh.definition import Definition, define, definition_of
-from freshlake.refresh.pinned import zone_of
 from freshlake.refresh.uses import differing
 
 
@@ -25,12 +20,6 @@ def means_the_same(table: StreamTable, compiled: CompiledQuery, definition: Defi
     if table.fingerprint != compiled.former or differing(table.uses, compiled.uses):
         return False
     return _text(definition or definition_of(table)) == table.defining_query
-
-
-def adopted(table: StreamTable, compiled: CompiledQuery, binding: SparkSession) -> dict[str, Any]:
-    """What to store of a table that an earlier version loaded: that did not pin the time zone of a machine."""
-    settings = {**zone_of(binding), **table.session_settings}
-    return {"fingerprint": compiled.fingerprint, "session_settings": settings}
 
 
 def _text(definition: Definition) -> str | None:

@@ -28,7 +28,7 @@ from freshlake.refresh.levels import Unrolling
 from freshlake.refresh.worker import Worker
 from freshlake.sources.protocol import Position
 from freshlake.storage.identity import consolidate, contains
-from freshlake.storage.netting import distinct_values, net, nettable
+from freshlake.storage.netting import distinct_values, in_utc, net, nettable
 from freshlake.storage.relation import WEIGHT, Relation
 from freshlake.storage.scan import KeyFilter
 from freshlake.storage.table import FoldPoint
@@ -320,7 +320,9 @@ def collect_small(frame: DataFrame, settings: Settings, rows: int | None = None)
         if _RESULT_SIZE in str(error):  # rows wider than they looked: Spark keeps them
             return None
         raise
-    return table if table.num_rows <= most and table.nbytes <= settings.driver_result_bytes else None
+    if table.num_rows > most or table.nbytes > settings.driver_result_bytes:
+        return None
+    return in_utc(table, frame.schema)
 
 
 def _width(kind: object) -> int:

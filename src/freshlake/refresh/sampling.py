@@ -19,6 +19,7 @@ from pyspark.sql.types import StructField, StructType, _parse_datatype_json_stri
 from freshlake.compiler.audit import KEY, Sampling
 from freshlake.errors import InvalidArgument
 from freshlake.refresh.run import Runner
+from freshlake.storage.netting import in_utc
 from freshlake.storage.relation import Relation, arrow_schema
 
 MOST_KEYS = 1_000
@@ -104,5 +105,5 @@ def alternating(first: Sequence[Any], second: Sequence[Any]) -> list[Any]:
 def _counted(frame: DataFrame, turn: int) -> dict[Any, int]:
     """Values with the number of their rows, in an order that depends on the turn alone."""
     counted = frame.toDF(KEY).groupBy(KEY).agg(F.count(F.lit(1)).alias("n"))
-    table = counted.orderBy(F.xxhash64(KEY, F.lit(turn)), KEY).limit(_LOOKED_AT).toArrow()
+    table = in_utc(counted.orderBy(F.xxhash64(KEY, F.lit(turn)), KEY).limit(_LOOKED_AT).toArrow(), counted.schema)
     return dict(zip(table.column(0).to_pylist(), table.column(1).to_pylist(), strict=True))

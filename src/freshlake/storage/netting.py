@@ -7,10 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructType, TimestampType
 
 from freshlake.errors import InvariantViolated
-from freshlake.storage.relation import WEIGHT
+from freshlake.storage.identity import contains
+from freshlake.storage.relation import WEIGHT, exactly
 from freshlake.storage.scan import KeyFilter
 from freshlake.storage.scan.prune import prunable
 from freshlake.storage.scan.search import sought
@@ -125,6 +126,11 @@ def key_filters(table: pa.Table, schema: StructType) -> list[KeyFilter]:
         if known is not None:
             filters.append(KeyFilter(field.name, *known))
     return filters
+
+
+def in_utc(table: pa.Table, schema: StructType) -> pa.Table:
+    """Times with a zone as UTC: those of another zone Python orders by what its clocks show, one hour twice a year."""
+    return exactly(table, schema) if contains(schema, TimestampType) else table
 
 
 def distinct_values(column: pa.ChunkedArray, most: int) -> tuple[tuple[Any, ...], bool] | None:
