@@ -44,10 +44,20 @@ def holds_back(table: StreamTable) -> bool:
     return is_failed and not table.is_mirror
 
 
-def not_shown(result: RefreshResult, waits_for: Sequence[StreamTable]) -> RefreshResult:
+def not_shown(outcome: Outcome, waits_for: Sequence[StreamTable]) -> Outcome:
     words = ", ".join(f"{table.full_name.short}, which is in {table.shown_status}" for table in waits_for)
-    _log.warning("%s is not published without its group: it waits for %s", result.table, words)
-    return replace(result, detail=result.detail or f"not published: its group waits for {words}")
+    for result in outcome.results:
+        _log.warning("%s is not published without its group: it waits for %s", result.table, words)
+    why = f"its group waits for {words}"
+    return Outcome([_unpublished(result, why) for result in outcome.results], outcome.failed, published=False)
+
+
+def _unpublished(result: RefreshResult, why: str) -> RefreshResult:
+    """What a refresh has done is no less than that readers do not see it; one that was left out says why by itself."""
+    if result.action is Action.SKIPPED and result.detail:
+        return result
+    told = f"not published: {why}"
+    return replace(result, detail=f"{result.detail}; {told}" if result.detail else told)
 
 
 def not_of_one_moment(tables: Sequence[StreamTable], torn: str) -> RefreshInProgress:

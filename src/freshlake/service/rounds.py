@@ -169,9 +169,7 @@ class Rounds:
         waits_for = [t for t in map(self.engine.catalog.find, beside) if t is not None and holds_back(t)]
         wait = self._seconds(waits)
         outcome = self.run(tables, moment, modes, publishes=not waits_for, beside=beside, wait_seconds=wait)
-        if waits_for:
-            outcome.results = [not_shown(result, waits_for) for result in outcome.results]
-        return outcome
+        return not_shown(outcome, waits_for) if waits_for else outcome
 
     def _run_all(self, known: Grouping, tables: Sequence[StreamTable], moment: Round) -> Outcome:
         """Refresh a part; mirrors go on without those that stay in ERROR until a person has looked at them."""
@@ -282,6 +280,8 @@ class Rounds:
             outcome.published = False
         if not outcome.published:
             return outcome
+        if terms.counts and (waits_for := self._missing(outcome.results)):
+            return not_shown(outcome, waits_for)
         try:
             # a write does not wait for what others have not brought along
             if terms.counts and (torn := self.pinning.torn(tables, outcome.results)):
@@ -292,6 +292,13 @@ class Rounds:
             return none_published(tables, moment, error, outcome.results)
         self.engine.reached("published")
         return outcome
+
+    def _missing(self, results: Iterable[RefreshResult]) -> list[StreamTable]:
+        """What has failed, where a table was left out that is published with others: a tick keeps these back, too."""
+        known = self.known()
+        left = [r.table for r in results if r.action is Action.SKIPPED and r.table in known.groups.of]
+        above = {*left}.union(*map(known.graph.upstream, left))
+        return [t for t in map(self.engine.catalog.find, sorted(above)) if t is not None and holds_back(t)]
 
     def _refresh(
         self, tables: Sequence[StreamTable], moment: Round, modes: Mapping[int, RefreshMode | None], terms: Terms
