@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from freshlake.catalog import StreamTable
-from freshlake.catalog.enums import Status
+from freshlake.catalog.enums import Action, Status
+from freshlake.errors import NotFound, StreamTableQuarantined
 from freshlake.refresh import recover
 from freshlake.refresh.result import RefreshResult
+from freshlake.service.grouping import Grouping
+from freshlake.sources.stream_table import position_of
 from tests.unit.catalog_cases import added, committed, frontier, reads, reads_stream_table
 from tests.unit.lake_cases import START, Lake
 
@@ -25,6 +30,9 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lake]:
     opened.loaded(above, frontier(calm=1))
     bad = opened.table("bad")
     opened.catalog.replace_dependencies(bad.id, [*reads("wild"), reads_stream_table(above)])
+    above = opened.table("above")
+    stands = {"sources": frontier(wild=1)["sources"] | {above.source_key: position_of(above, 1, 1).to_json()}}
+    committed(opened.catalog, bad, 1, START, generation=1, frontier=stands)
     opened.catalog.insert_group("pair", [opened.table("good").id, bad.id])
     yield opened
     opened.catalog.close()
@@ -78,3 +86,69 @@ def test_a_member_that_waits_for_what_a_person_suspended_is_left_out(lake: Lake)
     lake.catalog.update(lake.table("above").id, status=Status.SUSPENDED)
     lake.rounds.refresh(lake.table("good"), None)
     assert is_shown(lake, "good")
+
+
+def test_a_table_that_is_dropped_when_its_refresh_gives_it_back_fails_alone(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refresh = lake.rounds.announcer.refresh
+
+    def dropped(table: StreamTable, *terms: Any) -> RefreshResult:
+        result = refresh(table, *terms)
+        if table.name != "lone":
+            return result
+        lake.catalog.delete(table.id)
+        return replace(result, action=Action.DIFFERENTIAL)
+
+    lone = added(lake.catalog, "lone", schedule="1s")
+    lake.catalog.replace_dependencies(lone.id, reads("calm"))
+    lake.loaded(lone, frontier(calm=1))
+    monkeypatch.setattr(lake.rounds.announcer, "refresh", dropped)
+    results = by_name(lake.rounds.refresh_all())
+    assert results["lone"].reason == NotFound.code
+    assert str(results["good"].action) == "NO_DATA"
+
+
+def test_members_that_were_published_are_shown_though_one_is_dropped_right_after(lake: Lake) -> None:
+    shown: list[str] = []
+    lake.rounds.published = lambda table: shown.append(table.name)
+    lake.rounds.fold = lambda table: None  # type: ignore[method-assign]
+    for name in ("good", "bad"):
+        ahead(lake, name)
+
+    def drop(step: str) -> None:
+        if step == "published":
+            lake.catalog.delete(lake.table("bad").id)
+
+    lake.engine.observer = drop
+    assert lake.rounds.refresh(lake.table("good"), None).table == "default.good"
+    assert shown == ["good"]
+
+
+def dropped(lake: Lake) -> None:
+    lake.catalog.delete(lake.table("bad").id)
+
+
+@pytest.mark.parametrize(
+    ("happens", "error"),
+    [(dropped, NotFound), (lambda lake: quarantined(lake, "bad"), StreamTableQuarantined)],
+)
+def test_a_table_that_is_stopped_or_gone_when_its_turn_comes_is_refused_by_name(
+    lake: Lake, happens: Callable[[Lake], None], error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, known = lake.table("bad"), lake.rounds.known()
+
+    def slow() -> Grouping:
+        happens(lake)
+        return known
+
+    monkeypatch.setattr(lake.rounds, "known", slow)
+    with pytest.raises(error, match="bad"):
+        lake.rounds.refresh(table, None)
+
+
+def test_so_is_one_that_was_dropped_before_the_graph_is_read(lake: Lake) -> None:
+    table = lake.table("bad")
+    dropped(lake)
+    with pytest.raises(NotFound):
+        lake.rounds.refresh(table, None)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from freshlake.catalog.enums import Action, RefreshMode, Status
 from freshlake.catalog.records import StreamTable
-from freshlake.errors import FreshlakeError, RefreshInProgress
+from freshlake.errors import FreshlakeError, RefreshInProgress, StreamTableQuarantined, StreamTableSuspended
 from freshlake.refresh.failing import ELSEWHERE
 from freshlake.refresh.result import RefreshResult
 from freshlake.service.moment import Round
@@ -28,6 +28,18 @@ class Outcome:
     results: list[RefreshResult] = field(default_factory=list)
     failed: dict[str, FreshlakeError] = field(default_factory=dict)
     published: bool = True
+
+
+def check_asked(table: StreamTable) -> None:
+    """Who is stopped is not refreshed even when a person asks for it by name."""
+    name = table.full_name.short
+    if table.status is Status.SUSPENDED:
+        raise StreamTableSuspended(f"stream table {name} is suspended", hint=f'fl.resume("{name}")')
+    if table.is_quarantined:
+        raise StreamTableQuarantined(
+            f"stream table {name} is in quarantine: its rows are not those of its query",
+            hint=f'look at fl.audits("{name}"); then repair it: fl.repair("{name}")',
+        )
 
 
 def is_brought(table: StreamTable, *, asked: bool) -> bool:

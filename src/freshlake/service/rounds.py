@@ -10,13 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from freshlake.catalog.enums import Action, RefreshMode, Status
 from freshlake.catalog.records import Dependency, Lease, StreamTable
-from freshlake.errors import (
-    ColumnsAwaited,
-    FreshlakeError,
-    RefreshInProgress,
-    StreamTableQuarantined,
-    StreamTableSuspended,
-)
+from freshlake.errors import ColumnsAwaited, FreshlakeError, RefreshInProgress, StreamTableQuarantined
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.failing import ELSEWHERE
 from freshlake.refresh.folding import fold_if_due
@@ -31,6 +25,7 @@ from freshlake.service.names import Names
 from freshlake.service.outcome import (
     STOPPED,
     Outcome,
+    check_asked,
     failed_result,
     holds_back,
     is_brought,
@@ -70,24 +65,21 @@ class Rounds:
 
         With `waits` it waits a while for what others refresh just now.
         """
-        name, full = table.full_name.short, str(table.full_name)
-        if table.status is Status.SUSPENDED:
-            raise StreamTableSuspended(f"stream table {name} is suspended", hint=f'fl.resume("{name}")')
-        if table.is_quarantined:
-            raise StreamTableQuarantined(
-                f"stream table {name} is in quarantine: its rows are not those of its query",
-                hint=f'look at fl.audits("{name}"); then repair it: fl.repair("{name}")',
-            )
-        known = self.known()
+        check_asked(table)
+        full, known = str(table.full_name), self.known()
         if known.is_alone(full) and not table.is_mirror:
             wait = self._seconds(waits)
             return self._raising(self.run([table], self.begin(()), {table.id: requested}, wait_seconds=wait))
         asked = {full, *known.graph.upstream(full)}
         try:
-            return self._bring(known, known.brought([full]), asked, {table.id: requested}, waits=waits)[1][full]
+            results = self._bring(known, known.brought([full]), asked, {table.id: requested}, waits=waits)[1]
         except ColumnsAwaited:
             # they are captured by now, and their mirrors are copied first
-            return self._bring(known, known.brought([full]), asked, {table.id: requested}, waits=waits)[1][full]
+            results = self._bring(known, known.brought([full]), asked, {table.id: requested}, waits=waits)[1]
+        if full not in results:
+            check_asked(self.engine.catalog.get(full))
+            raise RefreshInProgress(f"stream table {table.full_name.short} was altered meanwhile", hint="refresh again")
+        return results[full]
 
     def _seconds(self, waits: bool) -> float:
         """How long a person waits for a refresh that others make."""
@@ -178,9 +170,9 @@ class Rounds:
         if outcome.published or not left or not all(t.is_mirror for t in tables):
             return outcome
         now = self.engine.catalog.stream_tables_by_id([t.id for t in tables])
-        if not all(now[t.id].status is Status.ERROR for t in tables if t not in left):
+        if not all(now[t.id].status is Status.ERROR for t in tables if t not in left and t.id in now):
             return outcome
-        again = self._run_part(known, [now[t.id] for t in left], moment, {})
+        again = self._run_part(known, [now[t.id] for t in left if t.id in now], moment, {})
         kept = [r for r in outcome.results if r.table in outcome.failed]
         return Outcome([*kept, *again.results], {**outcome.failed, **again.failed}, again.published)
 
@@ -320,14 +312,14 @@ class Rounds:
                 # a table alone was read just now; if it moved since, its refresh notices
                 current = table if len(tables) == 1 else self.engine.catalog.get_by_id(table.id)
                 result = self.announcer.refresh(current, pins, modes.get(table.id), terms)
+                # also a refresh with nothing to do may have found what a dead one had committed
+                same = result.action is Action.NO_DATA and result.version == current.version
+                pins[table.source_key] = committed(current if same else self.engine.catalog.get_by_id(table.id))
             except FreshlakeError as error:
                 outcome.failed[name] = moment.failed[name] = error
                 outcome.results.append(failed_result(table, error))
                 continue
             outcome.results.append(result)
-            # also a refresh with nothing to do may have found what a dead one had committed
-            same = result.action is Action.NO_DATA and result.version == current.version
-            pins[table.source_key] = committed(current if same else self.engine.catalog.get_by_id(table.id))
         outcome.published = not outcome.failed
         return outcome
 
@@ -364,8 +356,8 @@ class Rounds:
         known = before[result.table]
         if result.action in (Action.NO_DATA, Action.SKIPPED) and known.is_published and result.version == known.version:
             return result
-        after = self.engine.catalog.get(result.table)
-        if not after.is_published:
+        after = self.engine.catalog.find(result.table)
+        if after is None or not after.is_published:  # a drop may have waited for the refresh
             return result
         if after.published_generation != known.published_generation:
             self.names.show(after)
