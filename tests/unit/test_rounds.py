@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -15,6 +16,7 @@ from freshlake.errors import NotFound, StreamTableQuarantined
 from freshlake.refresh import recover
 from freshlake.refresh.result import RefreshResult
 from freshlake.service.grouping import Grouping
+from freshlake.service.names import Names
 from freshlake.sources.stream_table import position_of
 from tests.unit.catalog_cases import added, committed, frontier, reads, reads_stream_table
 from tests.unit.lake_cases import START, Lake
@@ -152,3 +154,23 @@ def test_so_is_one_that_was_dropped_before_the_graph_is_read(lake: Lake) -> None
     dropped(lake)
     with pytest.raises(NotFound):
         lake.rounds.refresh(table, None)
+
+
+@pytest.mark.parametrize("status", [Status.SUSPENDED, Status.ERROR])
+def test_plain_spark_sees_no_unpublished_rebuild_that_a_refresh_had_to_see(
+    lake: Lake, status: Status, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mate that rests, where the group is published without it or waits for it, and what is read from outside."""
+    shown: list[str] = []
+    lake.rounds.names = cast(Names, SimpleNamespace(show=lambda table: shown.append(table.name)))
+    lake.rounds.fold = lambda table: None  # type: ignore[method-assign]
+    refresh = lake.rounds.announcer.refresh
+    monkeypatch.setattr(
+        lake.rounds.announcer, "refresh", lambda *given: replace(refresh(*given), action=Action.DIFFERENTIAL)
+    )
+    for name in ("above", "good"):
+        rebuilt = {"generation": 2, "publish": False, "action": Action.REINITIALIZE}
+        committed(lake.catalog, lake.table(name), 1, START, frontier=lake.table(name).frontier, **rebuilt)
+        lake.catalog.update(lake.table(name).id, status=status)
+    lake.rounds.run([lake.table("bad")], lake.rounds.begin(()), beside=["default.good"])
+    assert {"above", "good"} <= set(shown)

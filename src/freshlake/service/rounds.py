@@ -238,8 +238,8 @@ class Rounds:
         if outcome.published:
             before = {str(table.full_name): table for table in tables}
             outcome.results = [self._after(before, result, folds=leases is None) for result in outcome.results]
-        else:
-            self._show_published(tables)
+        if not outcome.published or any(result.action is not Action.NO_DATA for result in outcome.results):
+            self._show_published(tables, beside)
         return outcome
 
     def _with_committed(self, moment: Round, beside: Sequence[str]) -> Round:
@@ -365,11 +365,14 @@ class Rounds:
         self.published(after)
         return replace(result, fold=folded) if folded else result
 
-    def _show_published(self, tables: Sequence[StreamTable]) -> None:
+    def _show_published(self, tables: Sequence[StreamTable], beside: Sequence[str]) -> None:
         """Plain Spark does not see what was rebuilt before its group is published; refreshes had to see its columns."""
+        own = {str(table.full_name) for table in tables}
         with suppress(FreshlakeError):  # it is looked at again after the next round
-            for table in self.engine.catalog.stream_tables_by_id(table.id for table in tables).values():
-                if 0 < table.published_generation < table.generation:
+            others = {*beside}.union(*map(self.known().graph.inputs, own)) - own
+            known = self.engine.catalog.stream_tables_by_id(table.id for table in tables)
+            for table in (*known.values(), *map(self.engine.catalog.find, sorted(others))):
+                if table is not None and 0 < table.published_generation < table.generation:
                     self.names.show(table)
 
     def skipped(self, table: StreamTable, reason: str, detail: str | None = None) -> RefreshResult:
