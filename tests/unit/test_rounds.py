@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import pytest
 
-from freshlake.catalog import StreamTable
+from freshlake.catalog import Catalog, StreamTable
 from freshlake.catalog.enums import Action, Status
-from freshlake.errors import NotFound, StreamTableQuarantined
+from freshlake.errors import CatalogUnavailable, NotFound, StreamTableQuarantined
 from freshlake.refresh import recover
 from freshlake.refresh.result import RefreshResult
 from freshlake.service.grouping import Grouping
@@ -174,3 +174,27 @@ def test_plain_spark_sees_no_unpublished_rebuild_that_a_refresh_had_to_see(
         lake.catalog.update(lake.table(name).id, status=status)
     lake.rounds.run([lake.table("bad")], lake.rounds.begin(()), beside=["default.good"])
     assert {"above", "good"} <= set(shown)
+
+
+def test_what_could_not_be_published_says_so(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(*_: Any) -> None:
+        raise CatalogUnavailable("the catalog does not answer")
+
+    ahead(lake, "good")
+    monkeypatch.setattr(Catalog, "publish", silent)
+    results = by_name(lake.rounds.refresh_all())
+    for name in ("good", "bad"):
+        assert results[name].detail == "not published: the catalog does not answer"
+        assert (results[name].error or {})["code"] == CatalogUnavailable.code
+    monkeypatch.undo()
+    monkeypatch.setattr(recover, "adopt", lambda engine, table, lease: table)
+    monkeypatch.setattr(lake.rounds.pinning, "torn", lambda *_: "calm is at 1 and at 2")
+    results = by_name(lake.rounds.refresh_all())
+    for name in ("good", "bad"):
+        assert "not published: what bad, good read was refreshed by others" in (results[name].detail or "")
+        assert results[name].error is None
+
+
+def test_mirrors_that_do_not_stand_at_one_position_yet_say_so(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lake.rounds, "_in_one_state", lambda tables: False)
+    assert "not published: " in (by_name(lake.rounds.refresh_all())["good"].detail or "")

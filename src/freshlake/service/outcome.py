@@ -60,7 +60,10 @@ def not_shown(outcome: Outcome, waits_for: Sequence[StreamTable]) -> Outcome:
     words = ", ".join(f"{table.full_name.short}, which is in {table.shown_status}" for table in waits_for)
     for result in outcome.results:
         _log.warning("%s is not published without its group: it waits for %s", result.table, words)
-    why = f"its group waits for {words}"
+    return unpublished(outcome, f"its group waits for {words}")
+
+
+def unpublished(outcome: Outcome, why: str) -> Outcome:
     return Outcome([_unpublished(result, why) for result in outcome.results], outcome.failed, published=False)
 
 
@@ -87,7 +90,8 @@ def none_published(
     every = dict.fromkeys((str(table.full_name) for table in tables), error)
     moment.failed.update(every)
     told = _told(error)
-    return Outcome([replace(result, error=result.error or told) for result in results], every, published=False)
+    outcome = Outcome([replace(result, error=result.error or told) for result in results], every)
+    return unpublished(outcome, error.message)
 
 
 def failed_result(table: StreamTable, error: FreshlakeError) -> RefreshResult:

@@ -33,6 +33,7 @@ from freshlake.service.outcome import (
     not_done,
     not_of_one_moment,
     not_shown,
+    unpublished,
 )
 from freshlake.service.pinning import Pinning
 from freshlake.sources.protocol import Position
@@ -268,10 +269,11 @@ class Rounds:
             return self._refresh(tables, moment, modes, terms)
         moment = replace(moment, pins=self.pinning.pins(tables, moment.pins))
         outcome = self._refresh(tables, moment, modes, replace(terms, publish=False))
-        if outcome.published and (not terms.publish or not self._in_one_state(tables)):
-            outcome.published = False
+        outcome.published = outcome.published and terms.publish
         if not outcome.published:
             return outcome
+        if not self._in_one_state(tables):
+            return unpublished(outcome, "not all tables of the database have come to one state of it yet")
         if terms.counts and (waits_for := self._missing(outcome.results)):
             return not_shown(outcome, waits_for)
         try:
