@@ -8,24 +8,35 @@ one base: otherwise they may differ by more than the log says.
 
 from __future__ import annotations
 
+import time
+
 from freshlake.catalog.records import StreamTable
-from freshlake.errors import FreshlakeError
+from freshlake.errors import FreshlakeError, NotFound, RefreshInProgress
 from freshlake.refresh.audit import inspect
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.recover import held
 from freshlake.sources.protocol import ChangeKind, Position
 from freshlake.sources.stream_table import StreamTableSource, position_of
 
-_WAIT_SECONDS = 60.0
+_WAIT_SECONDS = 5.0
+"""For all readers together."""
 
 
 def not_taken_over(engine: Engine, table: StreamTable) -> list[StreamTable]:
-    """The readers that must be rebuilt. None of them is refreshed meanwhile, since the table is in quarantine."""
-    found = []
+    """The readers that must be rebuilt. None of them is refreshed meanwhile, since the table is in quarantine.
+
+    Who works on a reader may wait for the table, which is held here: he is not waited for as long as he waits.
+    """
+    found, until = [], time.monotonic() + _WAIT_SECONDS
     for reader in engine.catalog.dependents(table.source_key):
-        with held(engine, reader.id, _WAIT_SECONDS) as (_, current):
-            if not _follows(engine, table, current):
-                found.append(current)
+        try:
+            with held(engine, reader.id, until - time.monotonic()) as (_, current):
+                if not _follows(engine, table, current):
+                    found.append(current)
+        except NotFound:
+            continue  # it was dropped
+        except RefreshInProgress:
+            found.append(reader)  # whatever it has taken over, a rebuild is right
     return found
 
 
