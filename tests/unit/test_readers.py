@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from freshlake.catalog import StreamTable
 from freshlake.refresh import recover
+from freshlake.refresh.engine import Engine
 from freshlake.service import readers
 from freshlake.service.readers import not_taken_over
-from tests.unit.catalog_cases import reads_stream_table
+from tests.unit.catalog_cases import added, reads_stream_table
 from tests.unit.lake_cases import Lake
 
 
@@ -20,7 +23,6 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lake]:
     """`bad` reads `good`, and would follow it."""
     monkeypatch.setattr(recover, "adopt", lambda engine, table, lease: table)
     monkeypatch.setattr(readers, "_follows", lambda *_: True)
-    monkeypatch.setattr(readers, "_WAIT_SECONDS", 0.0)
     opened = Lake(tmp_path)
     opened.catalog.replace_dependencies(opened.table("bad").id, [reads_stream_table(opened.table("good"))])
     yield opened
@@ -31,11 +33,25 @@ def found(lake: Lake) -> list[str]:
     return [table.name for table in not_taken_over(lake.engine, lake.table("good"))]
 
 
-def test_one_that_somebody_works_on_is_rebuilt_instead_of_waited_for(lake: Lake) -> None:
-    """He may hold it while he waits for the repaired table, which is held here."""
+def test_all_together_are_waited_for_less_long_than_who_holds_one_waits(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """He may wait for the repaired table, which is held here."""
+    other = added(lake.catalog, "other")
+    lake.catalog.replace_dependencies(other.id, [reads_stream_table(lake.table("good"))])
+    passed, waits = [0.0], []
+
+    @contextmanager
+    def slow(engine: Engine, table_id: int, seconds: float) -> Iterator[tuple[None, StreamTable]]:
+        waits.append(seconds)
+        passed[0] += seconds
+        yield None, lake.catalog.get_by_id(table_id)
+
+    monkeypatch.setattr(readers, "held", slow)
+    monkeypatch.setattr(readers, "time", SimpleNamespace(monotonic=lambda: passed[0]))
     assert found(lake) == []
-    lake.catalog.acquire_lease(lake.table("bad").id, 600)
-    assert found(lake) == ["bad"]
+    assert len(waits) == 2
+    assert sum(waits) < lake.engine.settings.immediate_wait_seconds
 
 
 def test_one_that_was_dropped_is_left_out(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

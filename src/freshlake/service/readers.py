@@ -9,34 +9,32 @@ one base: otherwise they may differ by more than the log says.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 from freshlake.catalog.records import StreamTable
-from freshlake.errors import FreshlakeError, NotFound, RefreshInProgress
+from freshlake.errors import FreshlakeError, NotFound
 from freshlake.refresh.audit import inspect
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.recover import held
 from freshlake.sources.protocol import ChangeKind, Position
 from freshlake.sources.stream_table import StreamTableSource, position_of
 
-_WAIT_SECONDS = 5.0
-"""For all readers together."""
+_WAIT_SECONDS = 20.0
+"""For all readers together. Who holds one of them may wait for the table, which is held here: he waits for longer."""
 
 
 def not_taken_over(engine: Engine, table: StreamTable) -> list[StreamTable]:
-    """The readers that must be rebuilt. None of them is refreshed meanwhile, since the table is in quarantine.
+    """The readers that must be rebuilt; raises RefreshInProgress when others work on one of them for long.
 
-    Who works on a reader may wait for the table, which is held here: he is not waited for as long as he waits.
+    No refresh of them begins meanwhile, since the table is in quarantine. Which one that runs still may have read the
+    right rows is not known before it ends.
     """
     found, until = [], time.monotonic() + _WAIT_SECONDS
     for reader in engine.catalog.dependents(table.source_key):
-        try:
-            with held(engine, reader.id, until - time.monotonic()) as (_, current):
-                if not _follows(engine, table, current):
-                    found.append(current)
-        except NotFound:
-            continue  # it was dropped
-        except RefreshInProgress:
-            found.append(reader)  # whatever it has taken over, a rebuild is right
+        # a drop may have waited for its lease
+        with suppress(NotFound), held(engine, reader.id, until - time.monotonic()) as (_, current):
+            if not _follows(engine, table, current):
+                found.append(current)
     return found
 
 
