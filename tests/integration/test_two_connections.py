@@ -85,6 +85,26 @@ def test_what_a_person_asks_for_waits_for_a_refresh_that_runs(
         assert running == []
 
 
+def test_so_does_the_load_of_a_table_that_was_made_without(
+    two: tuple[Freshlake, Freshlake], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, _ = two
+    first.create_stream_table("later", "SELECT id FROM orders", initialize=False)
+    catalog, acquire = first._engine.catalog, first._engine.catalog.acquire_lease
+    running = [acquire(catalog.get("later").id, 60)]
+
+    def ends_meanwhile(*arguments: Any) -> Lease:
+        try:
+            return acquire(*arguments)
+        except e.RefreshInProgress:
+            catalog.release_lease(running.pop())
+            raise
+
+    monkeypatch.setattr(catalog, "acquire_lease", ends_meanwhile)
+    first.create_or_replace_stream_table("later", "SELECT id FROM orders")
+    assert catalog.get("later").is_populated
+
+
 def test_a_worker_that_lost_its_lease_writes_nothing(two: tuple[Freshlake, Freshlake]) -> None:
     """It wakes up after another one took over: what it computed is not accepted, and what the other wrote stays."""
     first, second = two

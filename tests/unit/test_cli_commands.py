@@ -17,7 +17,7 @@ from freshlake.catalog.enums import Action, AuditOutcome, RefreshMode
 from freshlake.catalog.names import TableName
 from freshlake.catalog.records import RefreshGroup
 from freshlake.cli import main
-from freshlake.errors import DataError, FreshlakeError, NotFound, UnsupportedLimit
+from freshlake.errors import CatalogUnavailable, DataError, FreshlakeError, NotFound, UnsupportedLimit
 from freshlake.refresh.result import FoldResult, RefreshResult, Verification
 from freshlake.service.audits import AuditRecord
 from freshlake.service.choices import Choice, PastChoice
@@ -143,6 +143,15 @@ def test_refresh_all_ends_with_1_when_a_table_failed(lake: Double, capsys: pytes
     shown = capsys.readouterr()
     codes = [(record["error"] or {}).get("code") for record in json.loads(shown.out)]
     assert (codes, shown.err) == (["data-error", "data-error", None], "")
+
+
+def test_an_error_of_refreshed_tables_that_could_not_be_published_is_told_once(
+    lake: Double, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = CatalogUnavailable("the catalog does not answer").to_dict()
+    lake.answers["refresh_all"] = [replace(refreshed(name), error=told) for name in ("revenue", "top")]
+    assert run("refresh", "--all") == 1
+    assert capsys.readouterr().err.count("the catalog does not answer") == 1
 
 
 @pytest.mark.parametrize("reason", ["suspended", "quarantined", "refresh-in-progress"])

@@ -424,6 +424,15 @@ def test_what_has_to_wait_for_its_group_is_not_due_for_being_unpublished(held: W
     assert units(run("a:o b:p", committed, held, groups="ab")) == expected
 
 
+@pytest.mark.parametrize(("failed", "expected"), [(True, ""), (False, "aij")])
+def test_nor_is_an_immediate_table_that_follows_one_of_them(failed: bool, expected: str) -> None:
+    hour = {"age": 70, "is_unpublished": True}
+    held = table("b", "1h", is_active=False, is_failed=failed)
+    following = [table(name, None, is_immediate=True, **hour) for name in "ij"]
+    tables = [table("a", "1h", **hour), held, *following]
+    assert units(run("a:o b:p i:a j:i", *tables, groups="ab")) == expected
+
+
 def test_a_table_outside_that_reads_a_member_brings_the_group_even_a_patient_one() -> None:
     tables = [fresh("a"), fresh("b"), fresh("d", policy=SLOWEST), due("e")]
     assert units(run("a:o b:o d:a,b e:a", *tables)) == "abd e"

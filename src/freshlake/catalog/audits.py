@@ -16,7 +16,7 @@ from freshlake.catalog.leases import check_epoch
 from freshlake.catalog.records import Json
 from freshlake.catalog.rows import fetch, fetch_one
 from freshlake.catalog.stream_tables import change
-from freshlake.catalog.tables import audits, meta
+from freshlake.catalog.tables import audits, meta, stream_tables
 from freshlake.catalog.upsert import upsert
 
 _CLAIMED = "audited_at"
@@ -137,8 +137,9 @@ class Audits(Database):
             check_epoch(connection, stream_table_id, epoch)
             ended: dict[str, Any] = {"quarantined_at": None, "updated_at": now}
             change(connection, stream_table_id, ended)
-            for reader in rebuilt:
-                change(connection, reader, {"needs_reinit": True, "updated_at": now})
+            # one of them may have been dropped
+            marked = update(stream_tables).where(stream_tables.c.id.in_(rebuilt))
+            connection.execute(marked.values(needs_reinit=True, updated_at=now))
 
 
 def _prune(connection: Connection, stream_table_id: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -88,10 +88,12 @@ def refresh(context: typer.Context, names: Names = None, everything: All = False
 
 
 def _end(run: Invocation, failed: list[RefreshResult]) -> None:
-    """A table that waits for one that failed has failed with it; the error is told once."""
+    """An error is told once, however many tables wait for the one that failed, or could not be published with it."""
+    told: list[Mapping[str, Any]] = []
     for result in failed if not run.terminal.as_json else ():
-        if result.error and result.error["code"] == result.reason:
+        if result.error and result.error not in told:
             run.terminal.failure(result.error)
+            told.append(result.error)
     if failed:
         raise typer.Exit(FAILED)
 

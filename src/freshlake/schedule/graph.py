@@ -68,7 +68,7 @@ class Graph:
 
     def inputs(self, table: str) -> frozenset[str]:
         """The stream tables that a table reads directly."""
-        return self._stream_upstreams[table]
+        return self._stream_upstreams.get(table, frozenset())
 
     def readers(self, table: str) -> frozenset[str]:
         """The stream tables that read a table or a base source directly."""

@@ -39,6 +39,17 @@ def brought(
     return selected
 
 
+def followers(graph: Graph, immediate: frozenset[str], names: Iterable[str]) -> set[str]:
+    """The IMMEDIATE tables that read these, directly or through others in that mode."""
+    found: set[str] = set()
+    pending = list(names)
+    while pending:
+        reached = (graph.readers(pending.pop()) & immediate) - found
+        found |= reached
+        pending.extend(reached)
+    return found
+
+
 def parts(graph: Graph, groups: Groups, immediate: Collection[str], selected: Collection[str]) -> tuple[Part, ...]:
     """The selected tables, those of a group side by side, an IMMEDIATE one with what it reads."""
     grouped = {groups.of[name].tables for name in selected if name in groups.of}

@@ -18,7 +18,7 @@ from freshlake.schedule.graph import Graph
 from freshlake.schedule.hindrance import RUNNING, hindrances
 from freshlake.schedule.late import falling_behind, stale
 from freshlake.schedule.publication import withheld
-from freshlake.schedule.selection import Part, brought, parts, waits
+from freshlake.schedule.selection import Part, brought, followers, parts, waits
 from freshlake.schedule.state import Consistency, Policy, Skipped, State, Tick, Tier, Unit, Watched
 from freshlake.schedule.units import Group, Groups, groups_of
 
@@ -61,6 +61,8 @@ def _without_what_has_to_wait(graph: Graph, groups: Groups, state: State, now: d
     if not any(table.is_unpublished for table in state.tables.values()):
         return state
     held = withheld(graph, groups, state.tables, hindrances(graph, groups, state.tables, now), now)
+    # an IMMEDIATE table is published with what it follows
+    held |= followers(graph, _immediate(state.tables), held)
     waiting = {name: replace(state.tables[name], is_unpublished=False) for name in held & state.tables.keys()}
     return replace(state, tables={**state.tables, **waiting})
 

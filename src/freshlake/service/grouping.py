@@ -9,7 +9,7 @@ from freshlake.catalog.enums import RefreshMode
 from freshlake.catalog.store import Catalog
 from freshlake.refresh.edges import graph, mirrors
 from freshlake.schedule.graph import Graph
-from freshlake.schedule.selection import Part, brought, in_order, parts
+from freshlake.schedule.selection import Part, brought, followers, in_order, parts
 from freshlake.schedule.state import Consistency
 from freshlake.schedule.units import Groups, groups_of
 
@@ -62,10 +62,4 @@ class Grouping:
 
     def followers(self, names: Iterable[str]) -> tuple[str, ...]:
         """The IMMEDIATE tables that read these, directly or through others in that mode; in order."""
-        found: set[str] = set()
-        pending = list(names)
-        while pending:
-            reached = (self.graph.readers(pending.pop()) & self.immediate) - found
-            found |= reached
-            pending.extend(reached)
-        return self.graph.order(found)
+        return self.graph.order(followers(self.graph, self.immediate, names))

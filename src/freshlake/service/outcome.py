@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from freshlake.catalog.enums import Action, RefreshMode, Status
 from freshlake.catalog.records import StreamTable
-from freshlake.errors import FreshlakeError, RefreshInProgress
+from freshlake.errors import FreshlakeError, RefreshInProgress, StreamTableQuarantined, StreamTableSuspended
 from freshlake.refresh.failing import ELSEWHERE
 from freshlake.refresh.result import RefreshResult
 from freshlake.service.moment import Round
@@ -30,6 +30,18 @@ class Outcome:
     published: bool = True
 
 
+def check_asked(table: StreamTable) -> None:
+    """Who is stopped is not refreshed even when a person asks for it by name."""
+    name = table.full_name.short
+    if table.status is Status.SUSPENDED:
+        raise StreamTableSuspended(f"stream table {name} is suspended", hint=f'fl.resume("{name}")')
+    if table.is_quarantined:
+        raise StreamTableQuarantined(
+            f"stream table {name} is in quarantine: its rows are not those of its query",
+            hint=f'look at fl.audits("{name}"); then repair it: fl.repair("{name}")',
+        )
+
+
 def is_brought(table: StreamTable, *, asked: bool) -> bool:
     """Who only comes along is not woken up for it, and not loaded for the first time if it has to follow writes."""
     if asked:
@@ -44,10 +56,23 @@ def holds_back(table: StreamTable) -> bool:
     return is_failed and not table.is_mirror
 
 
-def not_shown(result: RefreshResult, waits_for: Sequence[StreamTable]) -> RefreshResult:
+def not_shown(outcome: Outcome, waits_for: Sequence[StreamTable]) -> Outcome:
     words = ", ".join(f"{table.full_name.short}, which is in {table.shown_status}" for table in waits_for)
-    _log.warning("%s is not published without its group: it waits for %s", result.table, words)
-    return replace(result, detail=result.detail or f"not published: its group waits for {words}")
+    for result in outcome.results:
+        _log.warning("%s is not published without its group: it waits for %s", result.table, words)
+    return unpublished(outcome, f"its group waits for {words}")
+
+
+def unpublished(outcome: Outcome, why: str) -> Outcome:
+    return Outcome([_unpublished(result, why) for result in outcome.results], outcome.failed, published=False)
+
+
+def _unpublished(result: RefreshResult, why: str) -> RefreshResult:
+    """What a refresh has done is no less than that readers do not see it; one that was left out says why by itself."""
+    if result.action is Action.SKIPPED and result.detail:
+        return result
+    told = f"not published: {why}"
+    return replace(result, detail=f"{result.detail}; {told}" if result.detail else told)
 
 
 def not_of_one_moment(tables: Sequence[StreamTable], torn: str) -> RefreshInProgress:
@@ -65,7 +90,8 @@ def none_published(
     every = dict.fromkeys((str(table.full_name) for table in tables), error)
     moment.failed.update(every)
     told = _told(error)
-    return Outcome([replace(result, error=result.error or told) for result in results], every, published=False)
+    outcome = Outcome([replace(result, error=result.error or told) for result in results], every)
+    return unpublished(outcome, error.message)
 
 
 def failed_result(table: StreamTable, error: FreshlakeError) -> RefreshResult:

@@ -8,22 +8,31 @@ one base: otherwise they may differ by more than the log says.
 
 from __future__ import annotations
 
+import time
+from contextlib import suppress
+
 from freshlake.catalog.records import StreamTable
-from freshlake.errors import FreshlakeError
+from freshlake.errors import FreshlakeError, NotFound
 from freshlake.refresh.audit import inspect
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.recover import held
 from freshlake.sources.protocol import ChangeKind, Position
 from freshlake.sources.stream_table import StreamTableSource, position_of
 
-_WAIT_SECONDS = 60.0
+_WAIT_SECONDS = 20.0
+"""For all readers together. Who holds one of them may wait for the table, which is held here: he waits for longer."""
 
 
 def not_taken_over(engine: Engine, table: StreamTable) -> list[StreamTable]:
-    """The readers that must be rebuilt. None of them is refreshed meanwhile, since the table is in quarantine."""
-    found = []
+    """The readers that must be rebuilt; raises RefreshInProgress when others work on one of them for long.
+
+    No refresh of them begins meanwhile, since the table is in quarantine. Which one that runs still may have read the
+    right rows is not known before it ends.
+    """
+    found, until = [], time.monotonic() + _WAIT_SECONDS
     for reader in engine.catalog.dependents(table.source_key):
-        with held(engine, reader.id, _WAIT_SECONDS) as (_, current):
+        # a drop may have waited for its lease
+        with suppress(NotFound), held(engine, reader.id, until - time.monotonic()) as (_, current):
             if not _follows(engine, table, current):
                 found.append(current)
     return found

@@ -10,13 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from freshlake.catalog.enums import Action, RefreshMode, Status
 from freshlake.catalog.records import Dependency, Lease, StreamTable
-from freshlake.errors import (
-    ColumnsAwaited,
-    FreshlakeError,
-    RefreshInProgress,
-    StreamTableQuarantined,
-    StreamTableSuspended,
-)
+from freshlake.errors import ColumnsAwaited, FreshlakeError, RefreshInProgress, StreamTableQuarantined
 from freshlake.refresh.engine import Engine
 from freshlake.refresh.failing import ELSEWHERE
 from freshlake.refresh.folding import fold_if_due
@@ -31,6 +25,7 @@ from freshlake.service.names import Names
 from freshlake.service.outcome import (
     STOPPED,
     Outcome,
+    check_asked,
     failed_result,
     holds_back,
     is_brought,
@@ -38,6 +33,7 @@ from freshlake.service.outcome import (
     not_done,
     not_of_one_moment,
     not_shown,
+    unpublished,
 )
 from freshlake.service.pinning import Pinning
 from freshlake.sources.protocol import Position
@@ -70,24 +66,21 @@ class Rounds:
 
         With `waits` it waits a while for what others refresh just now.
         """
-        name, full = table.full_name.short, str(table.full_name)
-        if table.status is Status.SUSPENDED:
-            raise StreamTableSuspended(f"stream table {name} is suspended", hint=f'fl.resume("{name}")')
-        if table.is_quarantined:
-            raise StreamTableQuarantined(
-                f"stream table {name} is in quarantine: its rows are not those of its query",
-                hint=f'look at fl.audits("{name}"); then repair it: fl.repair("{name}")',
-            )
-        known = self.known()
+        check_asked(table)
+        full, known = str(table.full_name), self.known()
         if known.is_alone(full) and not table.is_mirror:
             wait = self._seconds(waits)
             return self._raising(self.run([table], self.begin(()), {table.id: requested}, wait_seconds=wait))
         asked = {full, *known.graph.upstream(full)}
         try:
-            return self._bring(known, known.brought([full]), asked, {table.id: requested}, waits=waits)[1][full]
+            results = self._bring(known, known.brought([full]), asked, {table.id: requested}, waits=waits)[1]
         except ColumnsAwaited:
             # they are captured by now, and their mirrors are copied first
-            return self._bring(known, known.brought([full]), asked, {table.id: requested}, waits=waits)[1][full]
+            results = self._bring(known, known.brought([full]), asked, {table.id: requested}, waits=waits)[1]
+        if full not in results:
+            check_asked(self.engine.catalog.get(full))
+            raise RefreshInProgress(f"stream table {table.full_name.short} was altered meanwhile", hint="refresh again")
+        return results[full]
 
     def _seconds(self, waits: bool) -> float:
         """How long a person waits for a refresh that others make."""
@@ -169,9 +162,7 @@ class Rounds:
         waits_for = [t for t in map(self.engine.catalog.find, beside) if t is not None and holds_back(t)]
         wait = self._seconds(waits)
         outcome = self.run(tables, moment, modes, publishes=not waits_for, beside=beside, wait_seconds=wait)
-        if waits_for:
-            outcome.results = [not_shown(result, waits_for) for result in outcome.results]
-        return outcome
+        return not_shown(outcome, waits_for) if waits_for else outcome
 
     def _run_all(self, known: Grouping, tables: Sequence[StreamTable], moment: Round) -> Outcome:
         """Refresh a part; mirrors go on without those that stay in ERROR until a person has looked at them."""
@@ -180,9 +171,9 @@ class Rounds:
         if outcome.published or not left or not all(t.is_mirror for t in tables):
             return outcome
         now = self.engine.catalog.stream_tables_by_id([t.id for t in tables])
-        if not all(now[t.id].status is Status.ERROR for t in tables if t not in left):
+        if not all(now[t.id].status is Status.ERROR for t in tables if t not in left and t.id in now):
             return outcome
-        again = self._run_part(known, [now[t.id] for t in left], moment, {})
+        again = self._run_part(known, [now[t.id] for t in left if t.id in now], moment, {})
         kept = [r for r in outcome.results if r.table in outcome.failed]
         return Outcome([*kept, *again.results], {**outcome.failed, **again.failed}, again.published)
 
@@ -248,8 +239,8 @@ class Rounds:
         if outcome.published:
             before = {str(table.full_name): table for table in tables}
             outcome.results = [self._after(before, result, folds=leases is None) for result in outcome.results]
-        else:
-            self._show_published(tables)
+        if not outcome.published or any(result.action is not Action.NO_DATA for result in outcome.results):
+            self._show_published(tables, beside)
         return outcome
 
     def _with_committed(self, moment: Round, beside: Sequence[str]) -> Round:
@@ -278,10 +269,13 @@ class Rounds:
             return self._refresh(tables, moment, modes, terms)
         moment = replace(moment, pins=self.pinning.pins(tables, moment.pins))
         outcome = self._refresh(tables, moment, modes, replace(terms, publish=False))
-        if outcome.published and (not terms.publish or not self._in_one_state(tables)):
-            outcome.published = False
+        outcome.published = outcome.published and terms.publish
         if not outcome.published:
             return outcome
+        if not self._in_one_state(tables):
+            return unpublished(outcome, "not all tables of the database have come to one state of it yet")
+        if terms.counts and (waits_for := self._missing(outcome.results)):
+            return not_shown(outcome, waits_for)
         try:
             # a write does not wait for what others have not brought along
             if terms.counts and (torn := self.pinning.torn(tables, outcome.results)):
@@ -292,6 +286,13 @@ class Rounds:
             return none_published(tables, moment, error, outcome.results)
         self.engine.reached("published")
         return outcome
+
+    def _missing(self, results: Iterable[RefreshResult]) -> list[StreamTable]:
+        """What has failed, where a table was left out that is published with others: a tick keeps these back, too."""
+        known = self.known()
+        left = [r.table for r in results if r.action is Action.SKIPPED and r.table in known.groups.of]
+        above = {*left}.union(*map(known.graph.upstream, left))
+        return [t for t in map(self.engine.catalog.find, sorted(above)) if t is not None and holds_back(t)]
 
     def _refresh(
         self, tables: Sequence[StreamTable], moment: Round, modes: Mapping[int, RefreshMode | None], terms: Terms
@@ -313,14 +314,14 @@ class Rounds:
                 # a table alone was read just now; if it moved since, its refresh notices
                 current = table if len(tables) == 1 else self.engine.catalog.get_by_id(table.id)
                 result = self.announcer.refresh(current, pins, modes.get(table.id), terms)
+                # also a refresh with nothing to do may have found what a dead one had committed
+                same = result.action is Action.NO_DATA and result.version == current.version
+                pins[table.source_key] = committed(current if same else self.engine.catalog.get_by_id(table.id))
             except FreshlakeError as error:
                 outcome.failed[name] = moment.failed[name] = error
                 outcome.results.append(failed_result(table, error))
                 continue
             outcome.results.append(result)
-            # also a refresh with nothing to do may have found what a dead one had committed
-            same = result.action is Action.NO_DATA and result.version == current.version
-            pins[table.source_key] = committed(current if same else self.engine.catalog.get_by_id(table.id))
         outcome.published = not outcome.failed
         return outcome
 
@@ -357,8 +358,8 @@ class Rounds:
         known = before[result.table]
         if result.action in (Action.NO_DATA, Action.SKIPPED) and known.is_published and result.version == known.version:
             return result
-        after = self.engine.catalog.get(result.table)
-        if not after.is_published:
+        after = self.engine.catalog.find(result.table)
+        if after is None or not after.is_published:  # a drop may have waited for the refresh
             return result
         if after.published_generation != known.published_generation:
             self.names.show(after)
@@ -366,11 +367,14 @@ class Rounds:
         self.published(after)
         return replace(result, fold=folded) if folded else result
 
-    def _show_published(self, tables: Sequence[StreamTable]) -> None:
+    def _show_published(self, tables: Sequence[StreamTable], beside: Sequence[str]) -> None:
         """Plain Spark does not see what was rebuilt before its group is published; refreshes had to see its columns."""
+        own = {str(table.full_name) for table in tables}
         with suppress(FreshlakeError):  # it is looked at again after the next round
-            for table in self.engine.catalog.stream_tables_by_id(table.id for table in tables).values():
-                if 0 < table.published_generation < table.generation:
+            others = {*beside}.union(*map(self.known().graph.inputs, own)) - own
+            known = self.engine.catalog.stream_tables_by_id(table.id for table in tables)
+            for table in (*known.values(), *map(self.engine.catalog.find, sorted(others))):
+                if table is not None and 0 < table.published_generation < table.generation:
                     self.names.show(table)
 
     def skipped(self, table: StreamTable, reason: str, detail: str | None = None) -> RefreshResult:

@@ -317,7 +317,7 @@ class Tables:
             return table
         name = table.full_name.short
         try:
-            done = self.rounds.refresh(table, None)
+            done = self.rounds.refresh(table, None, waits=True)
         except RefreshInProgress as error:
             _log.info("stream table %s is not loaded yet: %s", name, error.message)
             return table
