@@ -11,8 +11,8 @@ from unittest import mock
 
 from freshlake.compiler import plan as p
 from freshlake.compiler import restrict
-from freshlake.compiler.rules import JOINS, full_join, left_join, matches
-from freshlake.compiler.rules.weights import weighted
+from freshlake.compiler.rules import JOINS, full_join, left_join, matches, null_aware
+from freshlake.compiler.rules.weights import negate, weighted
 
 # the package re-exports the function under the name of its module
 FLATTEN = import_module("freshlake.compiler.passes.flatten_joins")
@@ -91,6 +91,30 @@ def turns_ignore_the_left_condition() -> list[Patch]:
 def matches_ignore_the_right_condition() -> list[Patch]:
     original = matches.condition_of
     return [_attr(matches, "condition_of", lambda join: replace(original(join), right=()))]
+
+
+def keys_turn_beside_a_null() -> list[Patch]:
+    original = null_aware._where
+
+    def where(rows: p.Plan, condition: str, *reads: str) -> p.Plan:
+        return rows if condition == null_aware._FREE else original(rows, condition, *reads)
+
+    return [_attr(null_aware, "_where", where)]
+
+
+def a_null_counts_as_any_value() -> list[Patch]:
+    return [_attr(null_aware, "_VOIDS", null_aware._BEGINS)]
+
+
+def a_null_turns_the_wrong_way() -> list[Patch]:
+    original = null_aware._turning
+    return [_attr(null_aware, "_turning", lambda *of: negate(original(*of)))]
+
+
+def a_null_finds_no_match() -> list[Patch]:
+    """New rows are compared with the rows that are equal alone."""
+    original = null_aware.matched
+    return [_attr(matches, "matched", lambda *of: original(*of).children[0])]
 
 
 def keys_move_below_padding() -> list[Patch]:

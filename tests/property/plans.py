@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from freshlake.compiler import plan as p
@@ -124,7 +124,8 @@ class Plans:
         """Equalities alone, mixed with others, conditions on one side, constants, NOT IN's, or nothing."""
         rng = self.rng
         a, b = rng.choice(left.names), rng.choice(right.names)
-        unknown = p.text(f"({a} = {b}) or ({a} = {b}) is null", a, b)
+        equal = p.Expr(f"{a} = {b}", (a, b), equality=(a, b))
+        unknown = replace(p.text(f"({a} = {b}) or ({a} = {b}) is null", a, b), not_false=equal)
         options: list[tuple[p.Expr, ...]] = [
             (),
             (self._equal(left, right),),

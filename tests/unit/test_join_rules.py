@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import duckdb
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from freshlake.compiler import plan as p
 from freshlake.compiler.derive import Changed, differential
 from freshlake.compiler.passes import swap_right_joins
+from freshlake.compiler.passes.drop_empty import drop_empty
 from freshlake.compiler.program import StepKind
 from freshlake.compiler.rules import JOINS
 from freshlake.compiler.rules.matches import TOO_MANY
@@ -31,7 +33,8 @@ L, R = scan("l"), scan("r")
 EQUAL = p.Expr("l_k = r_k", ("l_k", "r_k"), equality=("l_k", "r_k"))
 LESS = p.text("l_x < r_y", "l_x", "r_y")
 NULL_SAFE = p.Expr("l_k <=> r_k", ("l_k", "r_k"), same=("l_k", "r_k"))
-NOT_IN = p.text("(l_k = r_k) or (l_k = r_k) is null", "l_k", "r_k")
+UNKNOWN_COUNTS = p.text("(l_k = r_k) or (l_k = r_k) is null", "l_k", "r_k")
+NOT_IN = replace(UNKNOWN_COUNTS, not_false=EQUAL)
 SAME = p.text("l_k = r_k or false", "l_k", "r_k")
 """An equality that is not known as one, so matches are counted row by row."""
 
@@ -138,18 +141,81 @@ def test_null_keys_match_each_other_by_null_safe_equality() -> None:
         assert change(table, right=[((None, 3), 1), ((None, 2), -1)])[None, 5] == 0
 
 
+@pytest.mark.parametrize("on", [NOT_IN, UNKNOWN_COUNTS], ids=["by NULLs", "by rows"])
 class TestNotIn:
-    def test_a_null_on_the_right_empties_the_result_and_its_leaving_restores_it(self) -> None:
-        table = kept(join("LeftAnti", NOT_IN), [(1, 5), (2, 6), (None, 7)], [(1, 0)])
+    def test_a_null_on_the_right_empties_the_result_and_its_leaving_restores_it(self, on: p.Expr) -> None:
+        table = kept(join("LeftAnti", on), [(1, 5), (2, 6), (None, 7)], [(1, 0)])
         assert table.rows() == {(2, 6): 1}
         assert change(table, right=[((None, 0), 1)]) == {(2, 6): -1}
         assert change(table, right=[((None, 0), -1)]) == {(2, 6): 1}
 
-    def test_a_null_on_the_left_stays_only_while_the_right_is_empty(self) -> None:
-        table = kept(join("LeftAnti", NOT_IN), [(None, 5)], [])
+    def test_a_null_on_the_left_stays_only_while_the_right_is_empty(self, on: p.Expr) -> None:
+        table = kept(join("LeftAnti", on), [(None, 5)], [])
         assert table.rows() == {(None, 5): 1}
         assert change(table, right=[((9, 9), 1)]) == {(None, 5): -1}
         assert change(table, right=[((9, 9), -1)]) == {(None, 5): 1}
+
+    def test_a_null_that_comes_or_goes_with_the_value_itself(self, on: p.Expr) -> None:
+        table = kept(join("LeftAnti", on), [(1, 5), (2, 6), (None, 7)], [(1, 0)])
+        assert change(table, right=[((None, 0), 1), ((1, 0), -1), ((2, 0), 1)]) == {(2, 6): -1}
+        assert change(table, right=[((None, 0), -1), ((2, 0), -1), ((1, 0), 1)]) == {(2, 6): 1}
+        assert change(table, right=[((None, 0), 1), ((1, 0), -1)]) == {(2, 6): -1}
+        assert change(table, right=[((None, 0), -1)]) == {(1, 5): 1, (2, 6): 1, (None, 7): 1}
+        assert change(table, right=[((None, 3), 1), ((None, 3), -1)]) == {}
+
+    def test_values_that_come_and_go_beside_a_null_change_nothing(self, on: p.Expr) -> None:
+        table = kept(join("LeftAnti", on), [(1, 5), (2, 6), (None, 7)], [(None, 0)])
+        assert change(table, right=[((1, 0), 1)]) == {}
+        assert change(table, right=[((None, 0), -1), ((None, 1), 1), ((1, 0), -1)]) == {}
+        assert change(table, right=[((None, 1), -1)]) == {(1, 5): 1, (2, 6): 1, (None, 7): 1}
+
+    def test_rows_on_the_left_come_and_go_with_everything_else(self, on: p.Expr) -> None:
+        table = kept(join("LeftAnti", on), [(1, 5), (None, 7)], [])
+        assert change(table, [((1, 5), -1), ((2, 6), 1)], [((None, 0), 1)]) == {(1, 5): -1, (None, 7): -1}
+        assert change(table, [((3, 1), 1), ((None, 1), 1), ((None, 7), -1)]) == {}
+        assert change(table, [((3, 1), -1)], [((None, 0), -1)]) == {(2, 6): 1, (None, 1): 1}
+
+    def test_a_condition_on_the_left_alone_decides_who_can_match(self, on: p.Expr) -> None:
+        table = kept(join("LeftAnti", on, p.text("l_x < 6", "l_x")), [(1, 5), (2, 6), (None, 7), (None, 1)], [])
+        assert change(table, right=[((1, 0), 1)]) == {(1, 5): -1, (None, 1): -1}
+        assert change(table, right=[((None, 0), 1)]) == {}
+        assert change(table, right=[((1, 0), -1)]) == {}
+        assert change(table, right=[((None, 0), -1)]) == {(1, 5): 1, (None, 1): 1}
+
+    def test_a_flag_turns_too(self, on: p.Expr) -> None:
+        table = kept(join("Existence", on), [(1, 5), (None, 7)], [])
+        assert change(table, right=[((2, 0), 1)]) == {(None, 7, False): -1, (None, 7, True): 1}
+        assert change(table, right=[((None, 0), 1)]) == {(1, 5, False): -1, (1, 5, True): 1}
+
+
+@pytest.mark.parametrize("kind", ["LeftOuter", "RightOuter", "FullOuter"])
+def test_an_outer_join_on_such_a_condition_shows_all_its_matches(kind: str) -> None:
+    table = kept(swap_right_joins(join(kind, NOT_IN)), [(1, 5)], [(1, 0), (None, 1), (2, 2)])
+    change(table, [((2, 6), 1), ((None, 7), 1)])
+    change(table, [((1, 5), -1)], [((None, 1), -1), ((3, 3), 1)])
+
+
+def test_a_condition_of_that_form_on_the_left_alone_is_one_on_the_left() -> None:
+    same = p.Expr("l_k = l_x", ("l_k", "l_x"), equality=("l_k", "l_x"))
+    own = replace(p.text("(l_k = l_x) or (l_k = l_x) is null", "l_k", "l_x"), not_false=same)
+    table = kept(join("LeftAnti", NOT_IN, own), [(1, 1), (1, 2), (None, 3)], [])
+    assert change(table, right=[((1, 0), 1)]) == {(1, 1): -1, (None, 3): -1}
+
+
+def test_not_in_reads_the_left_side_only_at_keys_until_a_null_comes_or_goes() -> None:
+    steps = differential(split(join("LeftAnti", NOT_IN), L.columns, True), Changed(frozenset("r"))).steps
+    (last,) = [s.plan for s in steps if s.kind is StepKind.RESULT]
+
+    def reads_left(*full: str) -> list[bool]:
+        """Whether each read of L is by keys, where only these of the steps before have rows."""
+        plan = drop_empty(last, lambda leaf: isinstance(leaf, p.Ref) and leaf.step not in full)
+        return [bool(n.prune) for n in nodes(plan) if isinstance(n, p.State) and n.of == "l"] if plan else []
+
+    counts, begins, voids, moved = (s.name for s in steps[:4])
+    assert reads_left(counts) == []
+    assert reads_left(counts, moved) == [True]
+    assert reads_left(counts, begins) == [False]
+    assert reads_left(counts, voids) == [False]
 
 
 class TestOtherConditions:

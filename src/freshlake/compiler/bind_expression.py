@@ -136,7 +136,8 @@ class ExpressionBinder(ABC):
         equality = self.compared(e) if kind == "EqualTo" else None
         same = self.compared(e) if kind == "EqualNullSafe" else None
         digest = digest_of(e, written, self.names, self.b)
-        return p.Expr(self.readable(e), columns, handle, False, equality, same, digest=digest)
+        maybe = self.not_false(e) if kind == "Or" else None
+        return p.Expr(self.readable(e), columns, handle, False, equality, same, digest=digest, not_false=maybe)
 
     def refuse_files(self, e: Any) -> None:
         if self.file_columns and not self.file_columns.isdisjoint(self.ids(e.references().toSeq())):
@@ -167,6 +168,14 @@ class ExpressionBinder(ABC):
         if all(s.getClass().getSimpleName() == "AttributeReference" for s in (left, right)):
             return self.name_of(left), self.name_of(right)
         return None
+
+    def not_false(self, e: Any) -> p.Expr | None:
+        """The comparison x of `x OR x IS NULL`, when it is one of plain columns."""
+        left, right = e.left(), e.right()
+        kinds = [s.getClass().getSimpleName() for s in (left, right)]
+        if kinds != ["EqualTo", "IsNull"] or not left.semanticEquals(right.child()) or self.compared(left) is None:
+            return None
+        return self.expr(left)
 
     def check(self, e: Any, kind: str) -> None:
         def of_session(x: Any) -> bool:

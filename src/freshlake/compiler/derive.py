@@ -222,6 +222,9 @@ class _Round:
         """A step of its own would be evaluated once, not in every round."""
         return plan
 
+    def select(self, plan: p.Plan, flag: str, purpose: str) -> p.Plan:
+        return p.Filter(plan.columns, plan, (p.column_expr(flag),))
+
 
 def uses(program: RefreshProgram) -> Iterable[str]:
     """Names of the steps that later steps read."""

@@ -48,6 +48,8 @@ class Expr:
     facts: frozenset[str] = frozenset()
     digest: str | None = field(default=None, repr=False)
     """Of all that the handle means; the text is for people, and may leave parts of it out."""
+    not_false: Expr | None = field(default=None, repr=False, compare=False)
+    """The `a = b` of `(a = b) IS NOT FALSE`, which NOT IN becomes."""
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,11 @@
 """Shared by the rules of outer, semi, anti and existence joins: which rows found their first match or lost their last.
 
 A row l of L₀ turns by s = [m₁ > 0] − [m₀ > 0], where m₁ and m₀ are the numbers of its matches in R₁ and R₀ and
-m₀ = m₁ − Σ of the matching weights of ΔR. Two ways lead to the turned rows F = Σ s·l:
+m₀ = m₁ − Σ of the matching weights of ΔR. Three ways lead to the turned rows F = Σ s·l:
 
 keys   every conjunct is an equality of two columns or reads one input alone. T holds the keys of ΔR whose presence in
        R changed, and F = L₀ ⋈ T: L is read only at keys that turned.
+NULLs  NOT IN, see `null_aware`.
 rows   any other condition. The rows of L₀ that match a row of ΔR are the candidates; their matches are counted.
 
 Neither needs consolidated inputs: a removed row that is still in the union with L₁ turns twice, with opposite weights.
@@ -18,8 +19,13 @@ from dataclasses import dataclass, replace
 from freshlake.compiler import plan as p
 from freshlake.compiler.restrict import prune_by, restrict
 from freshlake.compiler.rules.inner_join import join_weighted
+from freshlake.compiler.rules.null_aware import matched, null_aware
+from freshlake.compiler.rules.null_aware import turned as null_aware_turns
 from freshlake.compiler.rules.rule import Derive
 from freshlake.compiler.rules.weights import COLUMN, union
+
+_FOUND = ("LeftSemi", "LeftAnti", "Existence")
+"""Joins that show no column of R, so that any of the rows that match will do."""
 
 NOW, MOVED = p.Column("__fl_now", "long"), p.Column("__fl_moved", "long")
 TOO_MANY = "a scalar subquery returned more than one row"
@@ -63,12 +69,14 @@ def with_current(join: p.Join, change: p.Plan, derive: Derive) -> p.Plan:
     """ΔL joined, by the join's own kind, with the rows of R₁ that it can match."""
     left, right = join.inputs
     own = tuple(c for c in join.columns if c.name not in left.names)
-    inputs = (change, _near(join, change, derive.after(right)))
+    inputs = (change, _near(join, change, derive.after(right), derive))
     return shown(join, replace(join, columns=(*change.columns, *own), inputs=inputs))
 
 
-def _near(join: p.Join, change: p.Plan, current: p.Plan) -> p.Plan:
+def _near(join: p.Join, change: p.Plan, current: p.Plan, derive: Derive) -> p.Plan:
     """The rows of R₁ that match a row of ΔL: only the small side of a semi join can be sent to all of the other."""
+    if join.kind in _FOUND and (compared := null_aware(join)) is not None:
+        return matched(compared, change, current, derive)
     condition = condition_of(join)
     if not condition.keys and not condition.rest:
         return current
@@ -98,12 +106,18 @@ def shown(join: p.Join, rows: p.Plan) -> p.Plan:
 def turned(join: p.Join, change: p.Plan, derive: Derive, single: bool = False) -> p.Plan:
     """F: the rows of L₀ that turn when ΔR is `change`; the weight holds s. `single` fails where m₁ > 1."""
     condition = condition_of(join)
+    if not single and (compared := null_aware(join)) is not None:
+        return null_aware_turns(join, compared, change, lambda j: _keys_of(j, change, derive), derive)
     if condition.rest:
         return _turned_rows(join, change, derive, single)
     left = join.inputs[0]
     keys = derive.share(_turned_keys(join, condition, change, derive, single), "keys whose presence changed")
     on = (*condition.keys, *condition.left)
     return _applied(left, prune_by([derive.before(left), keys], 1, on), on, single)
+
+
+def _keys_of(join: p.Join, change: p.Plan, derive: Derive) -> p.Plan:
+    return _turned_keys(join, condition_of(join), change, derive, single=False)
 
 
 def _turned_keys(join: p.Join, condition: Condition, change: p.Plan, derive: Derive, single: bool) -> p.Plan:

@@ -36,6 +36,10 @@ class Derive(Protocol):
         """Evaluate once, use many times."""
         ...
 
+    def select(self, plan: p.Plan, flag: str, purpose: str) -> p.Plan:
+        """The rows of an earlier step whose flag is true; a step of its own, so that later ones know if it is empty."""
+        ...
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -53,10 +57,6 @@ class Build(Derive, Protocol):
 
     def stored(self, node: Node) -> p.Plan:
         """The node's rows as they were stored by the refresh before."""
-        ...
-
-    def select(self, plan: p.Plan, flag: str, purpose: str) -> p.Plan:
-        """The rows of an earlier step whose flag is true; a step of its own, so that later ones know if it is empty."""
         ...
 
     def net(self, plan: p.Plan, purpose: str) -> p.Plan:
