@@ -147,6 +147,28 @@ def test_a_view_over_a_stream_table_follows_its_refreshes(fl: Freshlake, tmp_pat
     fl.sql("DROP VIEW passing")
 
 
+def test_a_view_with_names_for_its_columns_shows_these(fl: Freshlake) -> None:
+    fl.sql("CREATE VIEW named (area, `sum of it` COMMENT 'all', area2) AS SELECT region, total, region FROM totals --")
+    fl.sql("CREATE VIEW listed (x) AS SELECT id FROM orders")
+    fl.create_stream_table("over_listed", "SELECT x FROM listed WHERE x > 3")
+    fl.sql("CREATE VIEW over_named AS SELECT `sum of it` AS s FROM named WHERE area = 'east'")
+    assert fl.sql("SELECT * FROM named").columns == ["area", "sum of it", "area2"]
+    assert values(fl, "SELECT `sum of it`, area2 FROM named WHERE area = 'east'") == [(40, "east")]
+    assert values(fl, "SELECT s FROM over_named") == [(40,)]
+    with freshlake.connect(fl.path, settings=ANY_SHARE) as again:
+        assert values(again, "SELECT s FROM over_named") == [(40,)]
+        assert again.sql("SELECT * FROM listed").columns == ["x"]
+        assert str(again.refresh("over_listed").action) == "NO_DATA"
+
+
+def test_a_view_with_names_for_its_columns_goes_without_columns_that_are_added_later(fl: Freshlake) -> None:
+    fl.sql("CREATE TABLE growing (a INT) USING delta")
+    fl.sql("CREATE VIEW grown (b) AS SELECT * FROM growing")
+    fl.sql("ALTER TABLE growing ADD COLUMN c INT")
+    with freshlake.connect(fl.path, settings=ANY_SHARE) as again:
+        assert again.sql("SELECT * FROM grown").columns == ["b"]
+
+
 def test_changes_are_weighted_rows(fl: Freshlake) -> None:
     fl.sql("CREATE TABLE pairs (a INT, b INT) USING delta")
     fl.sql("INSERT INTO pairs VALUES (1, 1), (1, 1), (2, NULL)")

@@ -24,6 +24,7 @@ from freshlake.refresh.layout import Layout
 from freshlake.refresh.spark_errors import translated
 from freshlake.service.held import held_columns
 from freshlake.service.own_session import OwnSession
+from freshlake.service.view_text import with_column_names
 from freshlake.statements.relations import relations, renamed
 from freshlake.statements.target import FunctionStatement, mentioned
 
@@ -244,16 +245,20 @@ class Names:
                 self._known.pop(entry.name)
                 self._remove_files(entry)
         for name, table in found.items():
-            is_view = table.tableType().name() in ("VIEW", _METRICS)
+            kind = table.tableType().name()
+            is_view = kind in ("VIEW", _METRICS)
             text = table.viewText().get() if is_view and table.viewText().isDefined() else None
+            whole = with_column_names(text, table) if text and kind != _METRICS else text
             provider = table.provider().get() if table.provider().isDefined() else None
             entry = self.catalog.register_table(
                 name,
                 kind=TableKind.VIEW if is_view else TableKind.TABLE,
-                provider=_METRICS if table.tableType().name() == _METRICS else provider,
+                provider=_METRICS if kind == _METRICS else provider,
                 location=_namespace(table) if is_view else _path(table.location().toString()),
-                view_text=text,
+                view_text=whole,
             )
+            if whole != text:
+                self._register(entry)  # as after a restart, so that what reads it compiles to the same
             self._known[name] = _stamp(entry)
 
     def _remove_files(self, entry: RegisteredTable) -> None:
