@@ -83,6 +83,21 @@ def test_the_current_schema_decides_what_a_bare_name_means(fl: Freshlake) -> Non
         assert values(fl, "SELECT n FROM sales.totals WHERE region = 'north'") == [(3,)]
 
 
+def test_a_statement_reads_the_records_of_the_tables_that_it_mentions(
+    fl: Freshlake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fl.sql("SELECT 1")
+    found: list[str] = []
+    catalog, find = fl._engine.catalog, fl._engine.catalog.find
+    monkeypatch.setattr(catalog, "stream_tables", lambda *_: pytest.fail("the records of all tables were read"))
+    monkeypatch.setattr(catalog, "find", lambda name: found.append(str(name)) or find(name))
+    assert values(fl, "SELECT count(*) FROM orders") == [(7,)]
+    assert not found
+    assert values(fl, "SELECT total FROM totals WHERE region = 'east'") == [(40,)]
+    assert {*found} == {"default.totals", "sales.totals"}
+    fl.sql("INSERT INTO other.totals SELECT 'none', 'plain' WHERE false")
+
+
 def test_the_session_is_left_as_it_was(fl: Freshlake) -> None:
     fl.sql("SELECT * FROM totals JOIN sales.totals USING (region)")
     assert not [t.name for t in fl.spark.catalog.listTables() if t.isTemporary]

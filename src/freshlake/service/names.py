@@ -78,16 +78,15 @@ class Names:
 
     def _ensure(self, text: str | None, committed: bool) -> None:
         entries = {e.name: e for e in self.catalog.tables()} if self.embedded else {}
-        streams = {t.full_name: t for t in self.catalog.stream_tables()}
-        self._forget({*entries, *streams})
+        self._forget({*entries, *self.catalog.stream_table_names()})
         if self.embedded:
             self._schemas()
         words = None if text is None else _closure(mentioned(text), entries)
-        for table in streams.values():
+        for table in self.catalog.stream_tables() if words is None else self.catalog.stream_tables_among(words):
             is_behind = table.generation != table.published_generation and table.full_name in self._known
             if is_behind and not committed:
                 continue  # a refresh may look at it now
-            if (words is None or table.name in words) and table.output_schema is not None:
+            if table.output_schema is not None:
                 self._show(table, committed)
         wanted = [e for e in entries.values() if words is None or e.word in words]
         for entry in (e for e in wanted if not e.has_text):
@@ -204,7 +203,7 @@ class Names:
 
     def _record(self) -> None:
         state = self.spark._jsparkSession.sessionState().catalog()
-        streams = {TableName(t.full_name.spark_schema, t.name) for t in self.catalog.stream_tables()}
+        streams = {TableName(name.spark_schema, name.name) for name in self.catalog.stream_table_names()}
         found: dict[TableName, Any] = {}
         known_schemas = {s.name for s in self.catalog.schemas()}
         for schema in _list(state.listDatabases()):

@@ -135,10 +135,11 @@ class Sql:
 
     def _left_out(self, text: str, message: str) -> str | None:
         found = _UNRESOLVED.search(message)
-        tables = [t for t in self.engine.catalog.stream_tables() if t.name in mentioned(text)] if found else []
-        for table in tables:
+        if found is None:
+            return None
+        for table in self.engine.catalog.stream_tables_among(mentioned(text)):
             for column in left_out(self.engine.catalog, table):
-                if found and column.lower() == found[1].replace("``", "`").lower():
+                if column.lower() == found[1].replace("``", "`").lower():
                     return f"{table.full_name}.{column} is not captured: create a stream table that reads it"
         return None
 
@@ -156,10 +157,11 @@ class Sql:
             if verb in ("CREATE", "REPLACE"):
                 raise AlreadyExists(f"stream table {table.full_name.short} already exists", hint="choose another name")
             raise _protected(f"stream table {table.full_name.short}", verb)
-        self._protect_schema(dropped_schema(text))
+        if schema := dropped_schema(text):
+            self._protect_schema(schema)
 
-    def _protect_schema(self, schema: str | None) -> None:
-        inside = [t.full_name.short for t in self.engine.catalog.stream_tables() if t.schema == schema]
+    def _protect_schema(self, schema: str) -> None:
+        inside = [name.short for name in self.engine.catalog.stream_table_names() if name.schema == schema]
         if inside:
             raise StreamTableProtected(
                 f"schema {schema} holds stream tables: {', '.join(inside)}", hint="use DROP STREAM TABLE for them first"
