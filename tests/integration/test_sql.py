@@ -66,6 +66,7 @@ def values(fl: Freshlake, query: str) -> list[tuple[object, ...]]:
         ("SELECT count(*) FROM totals", [(4,)]),
         ("SELECT total AS totals FROM totals ORDER BY totals DESC LIMIT 1", [(40,)]),
         ("SELECT region /* from totals */ FROM totals -- from sales.totals\nWHERE total = 40", [("east",)]),
+        ("SELECT total FROM IDENTIFIER('totals') WHERE IDENTIFIER('totals.region') = 'east'", [(40,)]),
         ("SELECT 'from totals' AS x FROM totals LIMIT 1", [("from totals",)]),
     ],
 )
@@ -160,6 +161,26 @@ def test_a_view_over_a_stream_table_follows_its_refreshes(fl: Freshlake, tmp_pat
     fl.refresh("sums")
     assert values(fl, "SELECT * FROM passing") == [(20,)]  # the rows at the moment it was made
     fl.sql("DROP VIEW passing")
+
+
+def test_a_cached_query_keeps_the_rows_of_its_moment(fl: Freshlake) -> None:
+    fl.sql("CREATE TABLE cached_source (a INT) USING delta")
+    fl.create_stream_table("counted", "SELECT count(*) AS n FROM cached_source")
+    fl.sql("INSERT INTO cached_source VALUES (1)")
+    fl.refresh("counted")
+    for cache in ("CACHE LAZY TABLE cached AS", "CACHE TABLE cached"):
+        fl.sql(f"{cache} SELECT n FROM counted")
+        assert values(fl, "SELECT n FROM cached") == [(1,)]
+        fl.sql("UNCACHE TABLE cached")
+        assert values(fl, "SELECT n FROM cached") == [(1,)]
+        fl.sql("DROP VIEW cached")
+
+
+def test_a_statement_in_a_string_is_refused(fl: Freshlake) -> None:
+    for inner in ("SELECT total FROM totals", "DROP VIEW totals"):
+        with pytest.raises(e.Unsupported):
+            fl.sql(f"EXECUTE IMMEDIATE '{inner}'")
+    assert values(fl, "SELECT total FROM totals WHERE region = 'east'") == [(40,)]
 
 
 def test_a_view_with_names_for_its_columns_shows_these(fl: Freshlake) -> None:
