@@ -6,14 +6,14 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from threading import RLock
+from threading import Lock, RLock
 
 from freshlake.catalog.enums import CdcMode, DefinitionKind
 from freshlake.catalog.names import SEPARATOR, TableName
 from freshlake.catalog.records import Dependency, StreamTable
 from freshlake.catalog.source_records import Removal, SourceDatabase
 from freshlake.delivery.target import SCHEMA as DELIVERED
-from freshlake.errors import CaptureUnsupported, FreshlakeError, InvalidName, TableNotFound
+from freshlake.errors import AlreadyExists, CaptureUnsupported, FreshlakeError, InvalidName, TableNotFound
 from freshlake.refresh.engine import Engine
 from freshlake.service.mirrors import Mirrors
 from freshlake.service.names import Names, captured_relations
@@ -54,9 +54,14 @@ class Captures:
     names: Names
     _open: dict[str, CapturedDatabase] = field(default_factory=dict)
     _lock: RLock = field(default_factory=RLock)
+    _making: Lock = field(default_factory=Lock)
+    """Threads make mirrors one after the other: two may want the same one."""
     _unguarded: dict[str, str] = field(default_factory=dict)
     leave_log: Callable[[str, FreshlakeError, Callable[[], None]], bool] = lambda *_: False
     """Bring a database to triggers, after a last step, because of a table that its log cannot serve; if that may be."""
+
+    dropped: Callable[[StreamTable], None] = lambda _: None
+    """Told of every mirror that goes."""
 
     def __post_init__(self) -> None:
         self.mirrors = Mirrors(self.engine, self.names)
@@ -149,18 +154,29 @@ class Captures:
     def ensure(self, wanted: Iterable[TableName]) -> list[StreamTable]:
         """Make the mirrors that are not there yet, of which nothing is captured until somebody reads them."""
         made: list[StreamTable] = []
-        missing = sorted(name for name in wanted if self.engine.catalog.find(name) is None)
-        try:
-            for name in missing:
-                database = self.database(name.database or "")
-                described = self.describe(database, name)
-                mirror = self.mirrors.create(name, lake_schema(described))
-                made.append(mirror)
-                database.put(mirror, capture_nothing(described), database.state())
-        except BaseException:
-            self.drop(made)
-            raise
+        with self._making:
+            try:
+                for name in sorted(wanted):
+                    if self.engine.catalog.find(name) is None:
+                        made += self._made(name)
+                        self.names.show(self.engine.catalog.get(name))
+            except BaseException:
+                self.drop(made)
+                raise
         return made
+
+    def _made(self, name: TableName) -> list[StreamTable]:
+        """The mirror of a table, unless another process was faster."""
+        database = self.database(name.database or "")
+        described = self.describe(database, name)
+        nothing = capture_nothing(described)
+        try:
+            mirror = self.mirrors.create(
+                name, lake_schema(described), lambda new: database.put(new, nothing, database.state())
+            )
+        except AlreadyExists:
+            return []
+        return [mirror]
 
     def follow(self, edges: Iterable[Dependency], asked: CdcMode | None = None) -> None:
         """Capture what these edges read; a mirror that lacks columns is copied with them by its next refresh.
@@ -267,7 +283,7 @@ class Captures:
             )
         self._check_not_ours(record, table)
         check_capturable(table)
-        texts = _of_table(table, record.as_text)
+        texts = _texts(name, table, record.as_text)
         for column, why in refused(table, texts).items():
             _log.warning("column %s of %s is left out: %s; %s", column, name, why.reason, why.rewrite)
         return capture_all(table, texts)
@@ -349,6 +365,7 @@ class Captures:
         """Remove mirrors, and their capture now or as soon as the database answers."""
         for mirror in mirrors:
             self.removals.remove(self._forgotten(mirror))
+            self.dropped(mirror)
 
     def _forgotten(self, mirror: StreamTable) -> Removal | None:
         catalog = self.engine.catalog
@@ -366,6 +383,14 @@ class Captures:
                     catalog.put_capture(database.name, state.to_json(), state.word)
         self.mirrors.remove(mirror)
         return removal
+
+
+def _texts(name: TableName, table: Table, columns: Iterable[str]) -> list[str]:
+    """The columns that are taken as text; one of them may have been dropped since that was asked for."""
+    wanted, there = _of_table(table, columns), {column.name.lower() for column in table.columns}
+    for column in (column for column in wanted if column.lower() not in there):
+        _log.warning("%s has no column %s, which is to be taken as text", name, column)
+    return [column for column in wanted if column.lower() in there]
 
 
 def _of_table(table: Table, columns: Iterable[str]) -> list[str]:
