@@ -13,11 +13,12 @@ from freshlake.catalog.names import SEPARATOR, TableName
 from freshlake.catalog.records import Dependency, StreamTable
 from freshlake.catalog.source_records import Removal, SourceDatabase
 from freshlake.delivery.target import SCHEMA as DELIVERED
-from freshlake.errors import AlreadyExists, CaptureUnsupported, FreshlakeError, InvalidName, TableNotFound
+from freshlake.errors import AlreadyExists, CaptureUnsupported, FreshlakeError, TableNotFound
 from freshlake.refresh.engine import Engine
 from freshlake.service.mirrors import Mirrors
 from freshlake.service.names import Names, captured_relations
 from freshlake.service.removals import Removals
+from freshlake.service.source_names import database_name, of_table, qualified, taken_as_text
 from freshlake.sources.captured import CapturedDatabase, CapturedSource
 from freshlake.sources.captured.schema import lake_schema, stored_names
 from freshlake.sources.captured.state import CaptureState
@@ -44,8 +45,6 @@ from freshlake.sources.postgres.wal.publication import check_log, publish
 from freshlake.statements.relations import has_star
 
 _log = logging.getLogger("freshlake")
-
-_RESERVED = ("spark_catalog", "delta", "parquet", "default")
 
 
 @dataclass
@@ -105,7 +104,7 @@ class Captures:
         cdc_mode: CdcMode,
     ) -> SourceDatabase:
         """Add a source database that answers; nothing is changed there yet."""
-        word = _database_name(name)
+        word = database_name(name)
         reference = ConnectionReference.parse(connection)
         pool = Pool(reference)
         mode = _first_mode(cdc_mode)
@@ -120,7 +119,7 @@ class Captures:
             word,
             str(reference),
             schemas=None if schemas is None else tuple(schemas),
-            tables=None if tables is None else tuple(map(_qualified, tables)),
+            tables=None if tables is None else tuple(map(qualified, tables)),
             as_text=tuple(as_text or ()),
             cdc_mode=cdc_mode,
             capture=CaptureState(mode).to_json(),
@@ -283,7 +282,7 @@ class Captures:
             )
         self._check_not_ours(record, table)
         check_capturable(table)
-        texts = _texts(name, table, record.as_text)
+        texts = taken_as_text(name, table, record.as_text)
         for column, why in refused(table, texts).items():
             _log.warning("column %s of %s is left out: %s; %s", column, name, why.reason, why.rewrite)
         return capture_all(table, texts)
@@ -295,7 +294,7 @@ class Captures:
             catalog.update_database(name, as_text=tuple(columns))
             for mine in database.mirrored():
                 table = mine.captured.table
-                wanted = frozenset(table.column(column).name for column in _of_table(table, columns))
+                wanted = frozenset(table.column(column).name for column in of_table(table, columns))
                 if wanted != mine.captured.as_text:
                     catalog.mark_resync(mine.mirror.id, f"{Reason.SCHEMA_CHANGED}: other columns are taken as text")
 
@@ -385,37 +384,5 @@ class Captures:
         return removal
 
 
-def _texts(name: TableName, table: Table, columns: Iterable[str]) -> list[str]:
-    """The columns that are taken as text; one of them may have been dropped since that was asked for."""
-    wanted, there = _of_table(table, columns), {column.name.lower() for column in table.columns}
-    for column in (column for column in wanted if column.lower() not in there):
-        _log.warning("%s has no column %s, which is to be taken as text", name, column)
-    return [column for column in wanted if column.lower() in there]
-
-
-def _of_table(table: Table, columns: Iterable[str]) -> list[str]:
-    """Those of these columns (`schema.table.column`) that are a table's, by their own names."""
-    start = f"{table.full_name}."
-    return [column.removeprefix(start) for column in columns if column.startswith(start)]
-
-
 def _first_mode(wanted: CdcMode) -> Mode:
     return Mode.WAL if wanted is CdcMode.WAL else Mode.TRIGGER
-
-
-def _database_name(name: str) -> str:
-    """A name for a source; it begins the names of its tables, in the lake and in Spark."""
-    parsed = TableName.parse(name, "x")
-    word = parsed.name
-    if parsed.schema != "x" or SEPARATOR in word or word.endswith("_") or word in _RESERVED or len(word) > 63:
-        raise InvalidName(
-            f"'{name}' is not a name for a source",
-            detail="it is one plain identifier of at most 63 characters, without two underscores in a row",
-        )
-    return word
-
-
-def _qualified(table: str) -> str:
-    if table.count(".") != 1:
-        raise InvalidName(f"'{table}' is not a table of a database", hint="write schema.table")
-    return table
