@@ -188,6 +188,8 @@ def test_a_view_with_names_for_its_columns_shows_these(fl: Freshlake) -> None:
     fl.sql("CREATE VIEW listed (x) AS SELECT id FROM orders")
     fl.create_stream_table("over_listed", "SELECT x FROM listed WHERE x > 3")
     fl.sql("CREATE VIEW over_named AS SELECT `sum of it` AS s FROM named WHERE area = 'east'")
+    fl.sql("CREATE OR REPLACE VIEW listed (x) AS SELECT id FROM orders")
+    assert str(fl.refresh("over_listed").action) == "NO_DATA"
     assert fl.sql("SELECT * FROM named").columns == ["area", "sum of it", "area2"]
     assert values(fl, "SELECT `sum of it`, area2 FROM named WHERE area = 'east'") == [(40, "east")]
     assert values(fl, "SELECT s FROM over_named") == [(40,)]

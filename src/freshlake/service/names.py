@@ -257,6 +257,7 @@ class Names:
                 view_text=whole,
             )
             if whole != text:
+                self._known.pop(name, None)
                 self._register(entry)  # as after a restart, so that what reads it compiles to the same
             self._known[name] = _stamp(entry)
 
