@@ -38,6 +38,8 @@ WRITES = [
     "UPDATE copy SET amount = 0",
     "UPDATE sales.copy AS c SET amount = 0 WHERE c.id = 1",
     "DELETE FROM copy",
+    "DELETE FROM IDENTIFIER('copy')",
+    "DROP VIEW IDENTIFIER('default.copy')",
     "DELETE FROM sales.copy WHERE id = 1",
     "MERGE INTO copy USING orders ON copy.id = orders.id WHEN MATCHED THEN DELETE",
     "MERGE WITH SCHEMA EVOLUTION INTO sales.copy c USING orders o ON c.id = o.id WHEN NOT MATCHED THEN INSERT *",

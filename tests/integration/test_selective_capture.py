@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import freshlake
+from freshlake.catalog.records import StreamTable
 from freshlake.errors import InvalidQuery
 from freshlake.sources.postgres.capture import Mode
+from tests.integration.beside import LONGEST, Beside, Watched
 from tests.integration.capture_database import Bag, Database, new_database
 from tests.integration.lakes import ANY_SHARE, bag
 from tests.integration.postgres_server import LOGICAL, binaries, embedded, server
@@ -78,7 +82,7 @@ class Orders:
 
     def theirs(self, query: str) -> Bag:
         text = query.replace("shop.", "").replace("`", '"')
-        return bag(self.database.application.execute(text.encode()).fetchall())
+        return bag(self.database.application.execute(text.encode(), prepare=False).fetchall())
 
     def ours(self, name: str) -> Bag:
         return bag(map(tuple, self.fl.table(name).collect()))
@@ -291,3 +295,92 @@ def test_who_asks_for_more_while_a_table_is_copied_is_not_forgotten(orders: Orde
     orders.run("UPDATE orders SET note = 'late' WHERE id = 1")
     orders.refreshed()
     orders.check()
+
+
+@by_triggers
+def test_a_column_that_is_taken_as_text_may_go(orders: Orders, caplog: pytest.LogCaptureFixture) -> None:
+    orders.fl.alter_source("shop", as_text=["public.orders.Note", "public.orders.id"])
+    orders.run("ALTER TABLE orders DROP COLUMN note")
+    orders.queries["regions"] = "SELECT region, id::text FROM shop.public.orders"
+    orders.refreshed()
+    assert orders.ours("regions") == orders.theirs(orders.queries["regions"])
+    assert "shop.public.orders has no column Note, which is to be taken as text" in caplog.messages
+    orders.fl.alter_source("shop", as_text=[])
+    orders.refreshed()
+    orders.queries["regions"] = "SELECT region, id FROM shop.public.orders"
+    orders.check()
+
+
+EVENTS = "SELECT id, note FROM shop.public.events"
+
+
+@pytest.fixture
+def events(orders: Orders) -> Orders:
+    """Besides the orders, a table that nobody has named yet."""
+    orders.run("CREATE TABLE events (id bigint PRIMARY KEY, note text); INSERT INTO events VALUES (1, 'a'), (2, NULL)")
+    return orders
+
+
+def before_it_is_made(orders: Orders, monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
+    """Do something when the next mirror of this lake is about to be made."""
+    mirrors = orders.fl._captures.mirrors
+    create = mirrors.create
+
+    def acting(*arguments: Any) -> StreamTable:
+        monkeypatch.setattr(mirrors, "create", create)
+        act()
+        return create(*arguments)
+
+    monkeypatch.setattr(mirrors, "create", acting)
+
+
+@by_triggers
+def test_two_threads_name_a_new_table_at_once(events: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
+    it_came, beside = threading.Event(), list[Beside]()
+
+    def meanwhile() -> None:
+        beside.append(Beside(lambda: events.create("b", EVENTS), it_came))
+        assert it_came.wait(LONGEST)
+
+    monkeypatch.setattr(events.fl._captures, "_making", Watched(it_came), raising=False)
+    before_it_is_made(events, monkeypatch, meanwhile)
+    events.create("a", EVENTS)
+    assert beside[0].returned() is None
+    events.run("INSERT INTO events VALUES (3, 'c')")
+    events.refreshed()
+    events.check()
+
+
+@by_triggers
+def test_another_process_names_a_new_table_first(events: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
+    with freshlake.connect(events.fl.path, settings=ANY_SHARE) as other:
+        before_it_is_made(events, monkeypatch, lambda: other.create_stream_table("b", EVENTS) and None)
+        events.create("a", EVENTS)
+    events.queries["b"] = EVENTS
+    events.refreshed()
+    events.check()
+
+
+@by_triggers
+@pytest.mark.parametrize("step", ["ChangeLogged.create", "Catalog.put_captured"])
+def test_a_mirror_that_cannot_be_made_leaves_nothing(
+    events: Orders, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    kind = {
+        "ChangeLogged": freshlake.service.mirrors.ChangeLogged,
+        "Catalog": type(events.fl._engine.catalog),
+    }[step.partition(".")[0]]
+
+    def fails(*arguments: Any, **options: Any) -> None:
+        raise OSError("no space left on device")
+
+    streams = events.fl.path / "_freshlake/streams"
+    before = {entry.name for entry in streams.iterdir()}
+    with monkeypatch.context() as patched:
+        patched.setattr(kind, step.partition(".")[2], fails)
+        with pytest.raises((OSError, freshlake.errors.FreshlakeError)):
+            events.create("a", EVENTS)
+    assert events.fl._engine.catalog.find("shop.public.events") is None
+    assert {entry.name for entry in streams.iterdir()} == before
+    events.create("a", EVENTS)
+    events.check()

@@ -66,6 +66,7 @@ def values(fl: Freshlake, query: str) -> list[tuple[object, ...]]:
         ("SELECT count(*) FROM totals", [(4,)]),
         ("SELECT total AS totals FROM totals ORDER BY totals DESC LIMIT 1", [(40,)]),
         ("SELECT region /* from totals */ FROM totals -- from sales.totals\nWHERE total = 40", [("east",)]),
+        ("SELECT total FROM IDENTIFIER('totals') WHERE IDENTIFIER('totals.region') = 'east'", [(40,)]),
         ("SELECT 'from totals' AS x FROM totals LIMIT 1", [("from totals",)]),
     ],
 )
@@ -81,6 +82,21 @@ def test_the_current_schema_decides_what_a_bare_name_means(fl: Freshlake) -> Non
         assert fl.sql("SELECT * FROM totals").columns == ["region", column]
         assert fl.table("totals").columns == ["region", column]
         assert values(fl, "SELECT n FROM sales.totals WHERE region = 'north'") == [(3,)]
+
+
+def test_a_statement_reads_the_records_of_the_tables_that_it_mentions(
+    fl: Freshlake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fl.sql("SELECT 1")
+    found: list[str] = []
+    catalog, find = fl._engine.catalog, fl._engine.catalog.find
+    monkeypatch.setattr(catalog, "stream_tables", lambda *_: pytest.fail("the records of all tables were read"))
+    monkeypatch.setattr(catalog, "find", lambda name: found.append(str(name)) or find(name))
+    assert values(fl, "SELECT count(*) FROM orders") == [(7,)]
+    assert not found
+    assert values(fl, "SELECT total FROM totals WHERE region = 'east'") == [(40,)]
+    assert {*found} == {"default.totals", "sales.totals"}
+    fl.sql("INSERT INTO other.totals SELECT 'none', 'plain' WHERE false")
 
 
 def test_the_session_is_left_as_it_was(fl: Freshlake) -> None:
@@ -145,6 +161,50 @@ def test_a_view_over_a_stream_table_follows_its_refreshes(fl: Freshlake, tmp_pat
     fl.refresh("sums")
     assert values(fl, "SELECT * FROM passing") == [(20,)]  # the rows at the moment it was made
     fl.sql("DROP VIEW passing")
+
+
+def test_a_cached_query_keeps_the_rows_of_its_moment(fl: Freshlake) -> None:
+    fl.sql("CREATE TABLE cached_source (a INT) USING delta")
+    fl.create_stream_table("counted", "SELECT count(*) AS n FROM cached_source")
+    fl.sql("INSERT INTO cached_source VALUES (1)")
+    fl.refresh("counted")
+    for cache in ("CACHE LAZY TABLE cached AS", "CACHE TABLE cached"):
+        fl.sql(f"{cache} SELECT n FROM counted")
+        assert values(fl, "SELECT n FROM cached") == [(1,)]
+        fl.sql("UNCACHE TABLE cached")
+        assert values(fl, "SELECT n FROM cached") == [(1,)]
+        fl.sql("DROP VIEW cached")
+
+
+def test_a_statement_in_a_string_is_refused(fl: Freshlake) -> None:
+    for inner in ("SELECT total FROM totals", "DROP VIEW totals"):
+        with pytest.raises(e.Unsupported):
+            fl.sql(f"EXECUTE IMMEDIATE '{inner}'")
+    assert values(fl, "SELECT total FROM totals WHERE region = 'east'") == [(40,)]
+
+
+def test_a_view_with_names_for_its_columns_shows_these(fl: Freshlake) -> None:
+    fl.sql("CREATE VIEW named (area, `sum of it` COMMENT 'all', area2) AS SELECT region, total, region FROM totals --")
+    fl.sql("CREATE VIEW listed (x) AS SELECT id FROM orders")
+    fl.create_stream_table("over_listed", "SELECT x FROM listed WHERE x > 3")
+    fl.sql("CREATE VIEW over_named AS SELECT `sum of it` AS s FROM named WHERE area = 'east'")
+    fl.sql("CREATE OR REPLACE VIEW listed (x) AS SELECT id FROM orders")
+    assert str(fl.refresh("over_listed").action) == "NO_DATA"
+    assert fl.sql("SELECT * FROM named").columns == ["area", "sum of it", "area2"]
+    assert values(fl, "SELECT `sum of it`, area2 FROM named WHERE area = 'east'") == [(40, "east")]
+    assert values(fl, "SELECT s FROM over_named") == [(40,)]
+    with freshlake.connect(fl.path, settings=ANY_SHARE) as again:
+        assert values(again, "SELECT s FROM over_named") == [(40,)]
+        assert again.sql("SELECT * FROM listed").columns == ["x"]
+        assert str(again.refresh("over_listed").action) == "NO_DATA"
+
+
+def test_a_view_with_names_for_its_columns_goes_without_columns_that_are_added_later(fl: Freshlake) -> None:
+    fl.sql("CREATE TABLE growing (a INT) USING delta")
+    fl.sql("CREATE VIEW grown (b) AS SELECT * FROM growing")
+    fl.sql("ALTER TABLE growing ADD COLUMN c INT")
+    with freshlake.connect(fl.path, settings=ANY_SHARE) as again:
+        assert again.sql("SELECT * FROM grown").columns == ["b"]
 
 
 def test_changes_are_weighted_rows(fl: Freshlake) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from types import TracebackType
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,10 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import freshlake
 from freshlake.lake import Freshlake
+from tests.integration.beside import LONGEST, Beside, Watched
 from tests.integration.lakes import ANY_SHARE, orders, rows
-
-_LONGEST = 60.0
-"""Seconds after which a test gives up; none is waited for when all is well."""
 
 
 @pytest.fixture(scope="module")
@@ -34,43 +31,6 @@ def fl(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield lake
 
 
-class Watched:
-    """A lock that tells when somebody has to wait for it."""
-
-    def __init__(self, waited_for: threading.Event) -> None:
-        self._lock, self._waited_for = threading.RLock(), waited_for
-
-    def __enter__(self) -> None:
-        if not self._lock.acquire(blocking=False):
-            self._waited_for.set()
-            self._lock.acquire()
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._lock.release()
-
-
-class Beside(threading.Thread):
-    """A call in another thread; `result` is what it returned, or the error it raised."""
-
-    def __init__(self, call: Callable[[], Any], ended: threading.Event | None = None) -> None:
-        super().__init__(daemon=True)
-        self._call, self._ended, self.result = call, ended or threading.Event(), None
-        self.start()
-
-    def run(self) -> None:
-        try:
-            self.result = self._call()
-        except Exception as error:
-            self.result = error
-        finally:
-            self._ended.set()
-
-    def returned(self) -> Any:
-        self.join(_LONGEST)
-        assert not self.is_alive()
-        return self.result
-
-
 def test_a_thread_that_analyzes_keeps_its_views_while_another_one_reads(
     fl: Freshlake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,7 +41,7 @@ def test_a_thread_that_analyzes_keeps_its_views_while_another_one_reads(
         """The views are made, and the text is not analyzed yet: now the other thread reads as far as it can."""
         if not beside:
             beside.append(Beside(lambda: fl.sql(query).collect(), it_came))
-            assert it_came.wait(_LONGEST)
+            assert it_came.wait(LONGEST)
         return in_spark(text)
 
     monkeypatch.setattr(fl._sql.shown, "_alone", Watched(it_came))
@@ -101,7 +61,11 @@ def test_nobody_waits_for_a_write_that_reads_stream_tables(fl: Freshlake, monkey
     fl.sql("CREATE TABLE copied USING delta AS SELECT * FROM totals")
     fl.sql("INSERT INTO copied SELECT * FROM totals WHERE region = 'east'")
     fl.sql("MERGE INTO copied c USING totals t ON c.region = t.region WHEN MATCHED THEN UPDATE SET total = -t.total")
-    assert seen == [rows(fl, "totals")] * 3
+    fl.sql("CREATE TABLE counted USING delta AS SELECT explode(array(1, 2, 3)) AS totals")
+    fl.sql("UPDATE counted SET totals = totals + 1 WHERE totals < 3")
+    fl.sql("DELETE FROM counted WHERE totals = 2")
+    assert seen == [rows(fl, "totals")] * 6
+    assert rows(fl, "counted") == rows(fl, "VALUES (3), (3)")
     negative = "SELECT region, -total FROM totals"
     assert rows(fl, "copied") == rows(
         fl,

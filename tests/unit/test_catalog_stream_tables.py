@@ -49,6 +49,14 @@ def catalog(tmp_path: Path, catalog_url: str, clock: ManualClock) -> Iterator[Ca
     opened.close()
 
 
+def test_tables_are_found_by_words(catalog: Catalog) -> None:
+    one, other, _ = added(catalog, "revenue"), added(catalog, "sales.revenue"), added(catalog, "revenues")
+    names = [TableName("default", "revenue"), TableName("default", "revenues"), TableName("sales", "revenue")]
+    assert list(catalog.stream_table_names()) == names
+    assert catalog.stream_tables_among({"revenue", "sales"}) == (one, other)
+    assert not catalog.stream_tables_among({"sales"})
+
+
 def test_a_new_table_starts_empty(catalog: Catalog) -> None:
     table = added(catalog, "Sales.Revenue", query="SELECT a FROM t")
     assert table == catalog.get("sales.revenue") == catalog.find("SALES.REVENUE") == catalog.get_by_id(table.id)

@@ -449,7 +449,9 @@ def test_a_snapshot_is_shown_table_by_table(lake: Double, capsys: pytest.Capture
     lake.answers["snapshot"] = lambda *names: dict.fromkeys(names, Frame())
     assert run("snapshot", "a", "b", "--limit", "4", "--json") == 0
     assert lake.calls == [("snapshot", ("a", "b"), {})]
-    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [[{"n": 5}], [{"n": 5}]]
+    assert json.loads(capsys.readouterr().out) == {"a": [{"n": 4}], "b": [{"n": 4}]}
+    assert run("snapshot", "a", "b", "--limit", "4") == 0
+    assert [line for line in capsys.readouterr().err.splitlines() if line] == ["a:", "b:"]
 
 
 def test_the_tree_is_drawn(lake: Double, capsys: pytest.CaptureFixture[str]) -> None:

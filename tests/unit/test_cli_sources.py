@@ -54,6 +54,9 @@ def test_alter_needs_a_mode_and_passes_it_on(lake: Double, capsys: pytest.Captur
     assert (shown["cdc_mode"], shown["captured_by"]) == ("auto", "trigger")
     assert run("source", "alter", "shop", "--as-text", "public.t.a", "--as-text", "public.t.b") == 0
     assert lake.calls[-1][2] == {"cdc_mode": None, "as_text": ["public.t.a", "public.t.b"]}
+    assert run("source", "alter", "shop", "--no-as-text") == 0
+    assert lake.calls[-1][2] == {"cdc_mode": None, "as_text": []}
+    assert run("source", "alter", "shop", "--no-as-text", "--as-text", "public.t.a") == 2
 
 
 def test_a_refusal_is_shown_with_its_code_and_hint(lake: Double, capsys: pytest.CaptureFixture[str]) -> None:

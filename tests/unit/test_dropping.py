@@ -10,10 +10,12 @@ from unittest.mock import MagicMock
 import pytest
 
 from freshlake.catalog import Catalog, Lease, StreamTable
+from freshlake.catalog.enums import DefinitionKind
 from freshlake.catalog.names import TableName
 from freshlake.config import Settings
 from freshlake.errors import RefreshInProgress, StreamTableInUse
 from freshlake.refresh.layout import Layout
+from freshlake.service.captures import Captures
 from freshlake.service.dropping import Dropping
 from freshlake.service.sweeping import Sweeping
 from tests.unit.catalog_cases import added, reads_stream_table
@@ -69,6 +71,18 @@ def test_readers_go_first(lake: Lake) -> None:
     assert "".join(gone) == "dcb"
     assert (lake.left, lake.folders) == ("a", "a")
     assert lake.engine.layout.doomed() == []
+
+
+def test_a_mirror_that_goes_with_its_last_reader_is_told(lake: Lake) -> None:
+    mirror = added(lake.catalog, "shop.public.orders", definition_kind=DefinitionKind.CAPTURE)
+    lake.catalog.replace_dependencies(lake.tables["d"].id, [reads_stream_table(mirror)])
+    parts: Any = [MagicMock() for _ in range(4)]
+    dropping = Dropping(cast(Any, lake.engine), *parts[:2], Captures(cast(Any, lake.engine), parts[0]), *parts[2:])
+    dropping.drop(TableName.parse("d"))
+    assert [str(call.args[0].full_name) for call in parts[1].dropped.call_args_list] == [
+        "default.d",
+        "shop.public.orders",
+    ]
 
 
 def test_all_of_them_go_or_none(lake: Lake) -> None:

@@ -22,6 +22,7 @@ from freshlake.statements import AlterSource, CreateSource, DropSource, ShowSour
         ),
         ("ALTER SOURCE shop SET CDC MODE Wal", AlterSource("shop", "wal")),
         ("alter source shop set as text (public.t.a)", AlterSource("shop", as_text=("public.t.a",))),
+        ("ALTER SOURCE shop SET AS TEXT ()", AlterSource("shop", as_text=())),
         ("DROP SOURCE shop", DropSource("shop")),
         ("DROP SOURCE IF EXISTS shop CASCADE", DropSource("shop", True, True)),
         ("SHOW SOURCES", ShowSources()),
@@ -43,6 +44,7 @@ def test_a_statement_is_read(text: str, expected: Statement) -> None:
         ("CREATE SOURCE shop FROM POSTGRES CONNECTION 'x' AND more", "expected the end of the statement"),
         ("ALTER SOURCE shop SET MODE wal", "expected CDC"),
         ("ALTER SOURCE shop SET CDC MODE off", "expected a mode of capture"),
+        ("CREATE SOURCE shop FROM POSTGRES CONNECTION 'x' SCHEMAS ()", "expected a schema"),
         ("DROP SOURCE", "expected the name of a source"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import fields
 from typing import Any
 
@@ -12,7 +13,7 @@ from freshlake.catalog.enums import Status
 from freshlake.catalog.graph_version import graph_changed
 from freshlake.catalog.names import TableName
 from freshlake.catalog.records import NewStreamTable, StreamTable
-from freshlake.catalog.rows import fetch, fetch_one
+from freshlake.catalog.rows import fetch, fetch_in_order, fetch_one
 from freshlake.catalog.tables import registered_tables, stream_tables
 from freshlake.errors import AlreadyExists, InternalError, NotFound
 
@@ -21,6 +22,7 @@ _TOGETHER = {"refresh_mode", "diamond_consistency"}
 """What decides which tables are published together."""
 _CHANGEABLE = {column.name for column in stream_tables.c} - _FIXED
 _BY_ID = select(stream_tables).where(stream_tables.c.id == bindparam("id"))
+_NAMES = select(stream_tables.c.schema, stream_tables.c.name).order_by(stream_tables.c.schema, stream_tables.c.name)
 _BY_NAME = select(stream_tables).where(
     (stream_tables.c.schema == bindparam("schema")) & (stream_tables.c.name == bindparam("name"))
 )
@@ -77,6 +79,15 @@ class StreamTables(Database):
             query = query.where(stream_tables.c.status == status)
         with self._read() as connection:
             return fetch(connection, query, StreamTable)
+
+    def stream_table_names(self) -> tuple[TableName, ...]:
+        """The names of all stream tables; their records cost more, and a text mentions few."""
+        with self._read() as connection:
+            return fetch_in_order(connection, _NAMES, TableName)
+
+    def stream_tables_among(self, words: Collection[str]) -> tuple[StreamTable, ...]:
+        """The stream tables whose name, without its schema, is one of these words."""
+        return tuple(t for n in self.stream_table_names() if n.name in words and (t := self.find(n)) is not None)
 
     def update(self, stream_table_id: int, **changes: Any) -> StreamTable:
         """Change columns of a stream table and return it as it is now."""

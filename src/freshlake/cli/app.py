@@ -12,12 +12,11 @@ import typer
 from freshlake.cli import cdc, daemon, define, delivery, group, looking, source, working
 from freshlake.cli.arguments import hoist
 from freshlake.cli.demonstrate import demo
-from freshlake.cli.failure import as_freshlake_error, silence_alerts, silence_spark
+from freshlake.cli.failure import FAILED, as_freshlake_error, silence_alerts, silence_spark
 from freshlake.cli.invocation import Invocation
 from freshlake.cli.terminal import Terminal
 from freshlake.version import VERSION
 
-FAILED = 1
 INTERRUPTED = 130
 
 app = typer.Typer(

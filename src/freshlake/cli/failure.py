@@ -6,6 +6,8 @@ import logging
 
 from freshlake.errors import FreshlakeError, InternalError
 
+FAILED = 1
+"""The exit code of a command that failed."""
 _PYSPARK_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 

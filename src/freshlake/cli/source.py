@@ -48,14 +48,18 @@ def alter(
     as_text: Annotated[
         list[str] | None, typer.Option(help="A column, schema.table.column, that is taken as text; no others are.")
     ] = None,
+    no_as_text: Annotated[bool, typer.Option("--no-as-text", help="No column is taken as text any more.")] = False,
 ) -> None:
     """Capture a database another way, without a new copy, or other columns of it as text."""
-    if cdc_mode is None and as_text is None:
-        raise typer.BadParameter("nothing to change: give --cdc-mode or --as-text")
+    if no_as_text and as_text:
+        raise typer.BadParameter("give either --as-text or --no-as-text")
+    if cdc_mode is None and as_text is None and not no_as_text:
+        raise typer.BadParameter("nothing to change: give --cdc-mode, --as-text or --no-as-text")
+    texts = [] if no_as_text else as_text
     run = invocation(context)
     with run.open() as fl:
         with run.terminal.working(f"altering {name}"):
-            altered = fl.alter_source(name, cdc_mode=cdc_mode, as_text=as_text)
+            altered = fl.alter_source(name, cdc_mode=cdc_mode, as_text=texts)
         run.terminal.records([altered], COLUMNS, "")
 
 

@@ -52,7 +52,7 @@ class Terminal:
     def rows(self, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """The rows of a query; JSON is a list of objects."""
         if self.as_json:
-            self.data([{name: plain(value) for name, value in zip(columns, row, strict=True)} for row in rows])
+            self.data(objects(columns, rows))
         elif columns:
             values = [[row[index] for row in rows] for index in range(len(columns))]
             shown = [Column(n, [cells.sql(v) for v in vs], _numeric(vs)) for n, vs in zip(columns, values, strict=True)]
@@ -105,6 +105,11 @@ class Terminal:
             self.err.print(f"  [dim]detail[/] {escape(told['detail'])}")
         if told["hint"]:
             self.err.print(f"  [cyan]hint[/]   {escape(told['hint'])}")
+
+
+def objects(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
+    """Rows for JSON."""
+    return [{name: plain(value) for name, value in zip(columns, row, strict=True)} for row in rows]
 
 
 def _with_room(columns: Mapping[str, Column], spare: Sequence[str], console: Console) -> list[Column]:

@@ -10,17 +10,17 @@ import typer
 
 from freshlake.cli.arguments import All, Name, Names, QueryFile, QueryText, required_query
 from freshlake.cli.define import ModeOption
-from freshlake.cli.failure import as_freshlake_error
+from freshlake.cli.failure import FAILED, as_freshlake_error
 from freshlake.cli.invocation import Invocation, chosen, invocation, one_by_one, require_choice
 from freshlake.cli.looking import AUDITS, DIFFERENT
 from freshlake.cli.script import statements
+from freshlake.cli.terminal import objects
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from freshlake.refresh.result import RefreshResult
 
-FAILED = 1
 REFRESHED = (
     *("table", "action", "rows_inserted", "rows_deleted", "spark_jobs", "duration_ms", "version"),
     *("reason", "detail"),
@@ -142,7 +142,11 @@ def snapshot(
     """Show several tables at one point in time."""
     run = invocation(context)
     with run.open() as fl:
-        for name, frame in fl.snapshot(*names).items():
+        frames = fl.snapshot(*names)
+        if run.terminal.as_json:
+            run.terminal.data({name: objects(frame.columns, frame.take(limit)) for name, frame in frames.items()})
+            return
+        for name, frame in frames.items():
             run.terminal.note(f"{name}:")
             _show(run, frame, limit)
 

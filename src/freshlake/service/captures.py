@@ -6,18 +6,19 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from threading import RLock
+from threading import Lock, RLock
 
 from freshlake.catalog.enums import CdcMode, DefinitionKind
 from freshlake.catalog.names import SEPARATOR, TableName
 from freshlake.catalog.records import Dependency, StreamTable
 from freshlake.catalog.source_records import Removal, SourceDatabase
 from freshlake.delivery.target import SCHEMA as DELIVERED
-from freshlake.errors import CaptureUnsupported, FreshlakeError, InvalidName, TableNotFound
+from freshlake.errors import AlreadyExists, CaptureUnsupported, FreshlakeError, TableNotFound
 from freshlake.refresh.engine import Engine
 from freshlake.service.mirrors import Mirrors
 from freshlake.service.names import Names, captured_relations
 from freshlake.service.removals import Removals
+from freshlake.service.source_names import database_name, of_table, qualified, taken_as_text
 from freshlake.sources.captured import CapturedDatabase, CapturedSource
 from freshlake.sources.captured.schema import lake_schema, stored_names
 from freshlake.sources.captured.state import CaptureState
@@ -45,8 +46,6 @@ from freshlake.statements.relations import has_star
 
 _log = logging.getLogger("freshlake")
 
-_RESERVED = ("spark_catalog", "delta", "parquet", "default")
-
 
 @dataclass
 class Captures:
@@ -54,9 +53,14 @@ class Captures:
     names: Names
     _open: dict[str, CapturedDatabase] = field(default_factory=dict)
     _lock: RLock = field(default_factory=RLock)
+    _making: Lock = field(default_factory=Lock)
+    """Threads make mirrors one after the other: two may want the same one."""
     _unguarded: dict[str, str] = field(default_factory=dict)
     leave_log: Callable[[str, FreshlakeError, Callable[[], None]], bool] = lambda *_: False
     """Bring a database to triggers, after a last step, because of a table that its log cannot serve; if that may be."""
+
+    dropped: Callable[[StreamTable], None] = lambda _: None
+    """Told of every mirror that goes."""
 
     def __post_init__(self) -> None:
         self.mirrors = Mirrors(self.engine, self.names)
@@ -100,7 +104,7 @@ class Captures:
         cdc_mode: CdcMode,
     ) -> SourceDatabase:
         """Add a source database that answers; nothing is changed there yet."""
-        word = _database_name(name)
+        word = database_name(name)
         reference = ConnectionReference.parse(connection)
         pool = Pool(reference)
         mode = _first_mode(cdc_mode)
@@ -115,7 +119,7 @@ class Captures:
             word,
             str(reference),
             schemas=None if schemas is None else tuple(schemas),
-            tables=None if tables is None else tuple(map(_qualified, tables)),
+            tables=None if tables is None else tuple(map(qualified, tables)),
             as_text=tuple(as_text or ()),
             cdc_mode=cdc_mode,
             capture=CaptureState(mode).to_json(),
@@ -149,18 +153,29 @@ class Captures:
     def ensure(self, wanted: Iterable[TableName]) -> list[StreamTable]:
         """Make the mirrors that are not there yet, of which nothing is captured until somebody reads them."""
         made: list[StreamTable] = []
-        missing = sorted(name for name in wanted if self.engine.catalog.find(name) is None)
-        try:
-            for name in missing:
-                database = self.database(name.database or "")
-                described = self.describe(database, name)
-                mirror = self.mirrors.create(name, lake_schema(described))
-                made.append(mirror)
-                database.put(mirror, capture_nothing(described), database.state())
-        except BaseException:
-            self.drop(made)
-            raise
+        with self._making:
+            try:
+                for name in sorted(wanted):
+                    if self.engine.catalog.find(name) is None:
+                        made += self._made(name)
+                        self.names.show(self.engine.catalog.get(name))
+            except BaseException:
+                self.drop(made)
+                raise
         return made
+
+    def _made(self, name: TableName) -> list[StreamTable]:
+        """The mirror of a table, unless another process was faster."""
+        database = self.database(name.database or "")
+        described = self.describe(database, name)
+        nothing = capture_nothing(described)
+        try:
+            mirror = self.mirrors.create(
+                name, lake_schema(described), lambda new: database.put(new, nothing, database.state())
+            )
+        except AlreadyExists:
+            return []
+        return [mirror]
 
     def follow(self, edges: Iterable[Dependency], asked: CdcMode | None = None) -> None:
         """Capture what these edges read; a mirror that lacks columns is copied with them by its next refresh.
@@ -267,7 +282,7 @@ class Captures:
             )
         self._check_not_ours(record, table)
         check_capturable(table)
-        texts = _of_table(table, record.as_text)
+        texts = taken_as_text(name, table, record.as_text)
         for column, why in refused(table, texts).items():
             _log.warning("column %s of %s is left out: %s; %s", column, name, why.reason, why.rewrite)
         return capture_all(table, texts)
@@ -279,7 +294,7 @@ class Captures:
             catalog.update_database(name, as_text=tuple(columns))
             for mine in database.mirrored():
                 table = mine.captured.table
-                wanted = frozenset(table.column(column).name for column in _of_table(table, columns))
+                wanted = frozenset(table.column(column).name for column in of_table(table, columns))
                 if wanted != mine.captured.as_text:
                     catalog.mark_resync(mine.mirror.id, f"{Reason.SCHEMA_CHANGED}: other columns are taken as text")
 
@@ -349,6 +364,7 @@ class Captures:
         """Remove mirrors, and their capture now or as soon as the database answers."""
         for mirror in mirrors:
             self.removals.remove(self._forgotten(mirror))
+            self.dropped(mirror)
 
     def _forgotten(self, mirror: StreamTable) -> Removal | None:
         catalog = self.engine.catalog
@@ -368,29 +384,5 @@ class Captures:
         return removal
 
 
-def _of_table(table: Table, columns: Iterable[str]) -> list[str]:
-    """Those of these columns (`schema.table.column`) that are a table's, by their own names."""
-    start = f"{table.full_name}."
-    return [column.removeprefix(start) for column in columns if column.startswith(start)]
-
-
 def _first_mode(wanted: CdcMode) -> Mode:
     return Mode.WAL if wanted is CdcMode.WAL else Mode.TRIGGER
-
-
-def _database_name(name: str) -> str:
-    """A name for a source; it begins the names of its tables, in the lake and in Spark."""
-    parsed = TableName.parse(name, "x")
-    word = parsed.name
-    if parsed.schema != "x" or SEPARATOR in word or word.endswith("_") or word in _RESERVED or len(word) > 63:
-        raise InvalidName(
-            f"'{name}' is not a name for a source",
-            detail="it is one plain identifier of at most 63 characters, without two underscores in a row",
-        )
-    return word
-
-
-def _qualified(table: str) -> str:
-    if table.count(".") != 1:
-        raise InvalidName(f"'{table}' is not a table of a database", hint="write schema.table")
-    return table

@@ -27,6 +27,9 @@ class Dropping:
     modes: CaptureModes
     deliveries: Deliveries
 
+    def __post_init__(self) -> None:
+        self.captures.dropped = self.announcer.dropped
+
     def drop(self, target: TableName, if_exists: bool = False, cascade: bool = False) -> None:
         """Drop a stream table; with `cascade` its readers and deliveries too.
 
@@ -77,7 +80,6 @@ class Dropping:
         """Remove a table and all that was made for it; mirrors that it alone has read go, too."""
         if table.is_mirror:
             self.captures.drop([table])
-            self.announcer.dropped(table)
             return
         edges = self.engine.catalog.dependencies(table.id)
         self._forget(table)

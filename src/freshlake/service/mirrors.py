@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import uuid4
 
@@ -23,6 +24,7 @@ from freshlake.storage.layout import logical_schema, stored_schema
 from freshlake.storage.table import ChangeLogged
 
 _SETTINGS = {SCHEMA: DEFAULT_SCHEMA}
+Note = Callable[[StreamTable], None]
 
 
 @dataclass
@@ -30,8 +32,11 @@ class Mirrors:
     engine: Engine
     names: Names
 
-    def create(self, name: TableName, schema: StructType) -> StreamTable:
-        """A mirror without rows; the first refresh copies the table."""
+    def create(self, name: TableName, schema: StructType, note: Note = lambda _: None) -> StreamTable:
+        """A mirror without rows, which the first refresh copies; `note` says in the same transaction what it holds.
+
+        Who finds it in the catalog finds it whole, also if this process dies on the way.
+        """
         definition = self._definition(name, schema)
         compiled = self.engine.compile(definition, _SETTINGS)
         new = NewStreamTable(
@@ -42,12 +47,16 @@ class Mirrors:
             definition_kind=definition.kind,
             **meaning(compiled, _SETTINGS),
         )
-        with self.engine.catalog.transaction():
-            table = self.engine.catalog.insert_stream_table(new)
-            self.engine.catalog.replace_dependencies(table.id, edges_of(self.engine.catalog, compiled))
-        # empty storage, so that definitions can name the table before it is copied
-        ChangeLogged.create(self.engine.layout.root(table, 1).path, node_schema(compiled.root))
-        self.names.show(table)
+        try:
+            # empty storage, so that definitions can name the table before it is copied
+            ChangeLogged.create(self.engine.layout.node(new.storage_id, 1, "").path, node_schema(compiled.root))
+            with self.engine.catalog.transaction():
+                table = self.engine.catalog.insert_stream_table(new)
+                self.engine.catalog.replace_dependencies(table.id, edges_of(self.engine.catalog, compiled))
+                note(table)
+        except BaseException:
+            self.engine.layout.remove(new.storage_id)
+            raise
         self.engine.ddl += 1
         return table
 

@@ -24,6 +24,7 @@ from freshlake.refresh.layout import Layout
 from freshlake.refresh.spark_errors import translated
 from freshlake.service.held import held_columns
 from freshlake.service.own_session import OwnSession
+from freshlake.service.view_text import with_column_names
 from freshlake.statements.relations import relations, renamed
 from freshlake.statements.target import FunctionStatement, mentioned
 
@@ -77,16 +78,15 @@ class Names:
 
     def _ensure(self, text: str | None, committed: bool) -> None:
         entries = {e.name: e for e in self.catalog.tables()} if self.embedded else {}
-        streams = {t.full_name: t for t in self.catalog.stream_tables()}
-        self._forget({*entries, *streams})
+        self._forget({*entries, *self.catalog.stream_table_names()})
         if self.embedded:
             self._schemas()
         words = None if text is None else _closure(mentioned(text), entries)
-        for table in streams.values():
+        for table in self.catalog.stream_tables() if words is None else self.catalog.stream_tables_among(words):
             is_behind = table.generation != table.published_generation and table.full_name in self._known
             if is_behind and not committed:
                 continue  # a refresh may look at it now
-            if (words is None or table.name in words) and table.output_schema is not None:
+            if table.output_schema is not None:
                 self._show(table, committed)
         wanted = [e for e in entries.values() if words is None or e.word in words]
         for entry in (e for e in wanted if not e.has_text):
@@ -203,7 +203,7 @@ class Names:
 
     def _record(self) -> None:
         state = self.spark._jsparkSession.sessionState().catalog()
-        streams = {TableName(t.full_name.spark_schema, t.name) for t in self.catalog.stream_tables()}
+        streams = {TableName(name.spark_schema, name.name) for name in self.catalog.stream_table_names()}
         found: dict[TableName, Any] = {}
         known_schemas = {s.name for s in self.catalog.schemas()}
         for schema in _list(state.listDatabases()):
@@ -244,16 +244,21 @@ class Names:
                 self._known.pop(entry.name)
                 self._remove_files(entry)
         for name, table in found.items():
-            is_view = table.tableType().name() in ("VIEW", _METRICS)
+            kind = table.tableType().name()
+            is_view = kind in ("VIEW", _METRICS)
             text = table.viewText().get() if is_view and table.viewText().isDefined() else None
+            whole = with_column_names(text, table) if text and kind != _METRICS else text
             provider = table.provider().get() if table.provider().isDefined() else None
             entry = self.catalog.register_table(
                 name,
                 kind=TableKind.VIEW if is_view else TableKind.TABLE,
-                provider=_METRICS if table.tableType().name() == _METRICS else provider,
+                provider=_METRICS if kind == _METRICS else provider,
                 location=_namespace(table) if is_view else _path(table.location().toString()),
-                view_text=text,
+                view_text=whole,
             )
+            if whole != text:
+                self._known.pop(name, None)
+                self._register(entry)  # as after a restart, so that what reads it compiles to the same
             self._known[name] = _stamp(entry)
 
     def _remove_files(self, entry: RegisteredTable) -> None:

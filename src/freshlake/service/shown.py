@@ -51,15 +51,14 @@ class Shown:
 
     def _states(self, text: str, inside: frozenset[TableName]) -> States:
         """`inside` are the views whose text this is: a word there that equals their name is a column."""
-        words = mentioned(text)
-        streams = self.engine.catalog.stream_tables()
+        catalog = self.engine.catalog
         states: dict[TableName, DataFrame] = {}
-        for table in (t for t in streams if t.name in words):
+        for table in catalog.stream_tables_among(mentioned(text)):
             if table.is_populated:
                 states[table.full_name] = self.read(table)
             else:
                 self._check_unread(text, table)
-        for view in self.names.views_over({t.full_name for t in streams}, text):
+        for view in self.names.views_over(catalog.stream_table_names(), text):
             if view.name not in inside:
                 states[view.name] = self._of_view(view, inside | {view.name})
         return states

@@ -26,6 +26,7 @@ from freshlake.service.held import left_out
 from freshlake.service.immediate import Immediate
 from freshlake.service.names import Names
 from freshlake.service.shown import Shown
+from freshlake.statements.dynamic import written_out
 from freshlake.statements.target import (
     DDL,
     defines_view,
@@ -42,7 +43,10 @@ _OF_COLUMNS = {
     *("DropTable", "RenameTable", "ReplaceTable", "ReplaceTableAsSelect"),
 }
 """Kinds of statements, as Spark's parser calls them, after which a table has other columns, or is gone."""
-_WRITES = {"InsertIntoStatement", "MergeIntoTable", "CreateTableAsSelect", "ReplaceTableAsSelect"}
+_WRITES = {
+    *("InsertIntoStatement", "MergeIntoTable", "DeleteFromTable", "UpdateTable"),
+    *("CreateTableAsSelect", "ReplaceTableAsSelect"),
+}
 """Kinds of statements that look nothing up any more once they are analyzed, and then may take long."""
 _UNRESOLVED = re.compile(r"\[UNRESOLVED_COLUMN\S*\].*? with name (?:`(?:[^`]|``)+`\.)*`((?:[^`]|``)+)`", re.DOTALL)
 """What Spark says of a column that it does not find; its name without those before it."""
@@ -58,6 +62,7 @@ class Sql:
 
     def run(self, text: str) -> DataFrame:
         """A stream table's name means its published state at the moment of the call."""
+        text = written_out(text)
         self.protect(text)
         self.names.show_all()
         self.names.ensure(text)
@@ -117,7 +122,7 @@ class Sql:
         spark, states = self.engine.spark, self.shown.states(text)
         if not states and not keeps and first_word(text) != "SHOW":
             return spark.sql(self.names.in_spark(text))
-        with self.shown.analyzing(text, states) as rewritten, self._kept(keeps):
+        with self.shown.analyzing(text, states) as rewritten, self._kept(keeps or first_word(text) == "CACHE"):
             if not written(text) or self.shown.parsed(rewritten).getClass().getSimpleName() not in _WRITES:
                 return spark.sql(rewritten)
             write = self.shown.analyzed(rewritten)
@@ -135,10 +140,11 @@ class Sql:
 
     def _left_out(self, text: str, message: str) -> str | None:
         found = _UNRESOLVED.search(message)
-        tables = [t for t in self.engine.catalog.stream_tables() if t.name in mentioned(text)] if found else []
-        for table in tables:
+        if found is None:
+            return None
+        for table in self.engine.catalog.stream_tables_among(mentioned(text)):
             for column in left_out(self.engine.catalog, table):
-                if found and column.lower() == found[1].replace("``", "`").lower():
+                if column.lower() == found[1].replace("``", "`").lower():
                     return f"{table.full_name}.{column} is not captured: create a stream table that reads it"
         return None
 
@@ -156,10 +162,11 @@ class Sql:
             if verb in ("CREATE", "REPLACE"):
                 raise AlreadyExists(f"stream table {table.full_name.short} already exists", hint="choose another name")
             raise _protected(f"stream table {table.full_name.short}", verb)
-        self._protect_schema(dropped_schema(text))
+        if schema := dropped_schema(text):
+            self._protect_schema(schema)
 
-    def _protect_schema(self, schema: str | None) -> None:
-        inside = [t.full_name.short for t in self.engine.catalog.stream_tables() if t.schema == schema]
+    def _protect_schema(self, schema: str) -> None:
+        inside = [name.short for name in self.engine.catalog.stream_table_names() if name.schema == schema]
         if inside:
             raise StreamTableProtected(
                 f"schema {schema} holds stream tables: {', '.join(inside)}", hint="use DROP STREAM TABLE for them first"
@@ -174,7 +181,10 @@ class Sql:
 
     @contextmanager
     def _kept(self, wanted: bool) -> Iterator[None]:
-        """A temporary view keeps the rows its stream tables have now; by text it would look for names that are gone."""
+        """A temporary view keeps the rows its stream tables have now; by text it would look for names that are gone.
+
+        What is cached under a name is one, too.
+        """
         spark = self.engine.spark
         if wanted:
             spark.conf.set(_STORE_PLAN, "true")

@@ -56,6 +56,13 @@ def _names(cursor: Cursor, what: str) -> tuple[str, ...]:
     return tuple(names)
 
 
+def _texts(cursor: Cursor) -> tuple[str, ...]:
+    """Columns, or none of them."""
+    if cursor.accept("(", ")"):
+        return ()
+    return _names(cursor, "a column: schema.table.column")
+
+
 def _name(cursor: Cursor, what: str) -> str:
     parts = [cursor.identifier(what)]
     while cursor.accept_symbol("."):
@@ -67,7 +74,7 @@ def alter_source(cursor: Cursor) -> AlterSource:
     """After ALTER SOURCE."""
     name = cursor.identifier("the name of a source")
     if cursor.accept("SET", "AS", "TEXT"):
-        return AlterSource(name, as_text=_names(cursor, "a column: schema.table.column"))
+        return AlterSource(name, as_text=_texts(cursor))
     cursor.expect("SET", "CDC", "MODE")
     return AlterSource(name, _mode(cursor))
 
