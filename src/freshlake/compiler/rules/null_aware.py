@@ -59,8 +59,8 @@ def matched(compared: NullAware, change: p.Plan, current: p.Plan, derive: Derive
         p.Item(count, p.text("count(*)")),
         p.Item(nulls, p.text(f"count_if({b} is null)", column.name)),
     )
-    totals = p.Group((column, p.Column(count, "long"), p.Column(nulls, "long")), current, (), items)
-    totals = derive.share(totals, "one value of the right input, and how many rows and NULLs it has")
+    counted = p.Group((column, p.Column(count, "long"), p.Column(nulls, "long")), current, (), items)
+    totals = derive.share(counted, "one value of the right input, and how many rows and NULLs it has")
     some = p.project(_where(totals, f"{count} > 0", count), [p.Item(column.name)])
     null = p.project(_where(totals, f"{nulls} > 0", nulls), [p.Item(column.name, p.null(column))], [column])
     return union([equal, some, null])
