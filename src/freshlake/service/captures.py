@@ -24,7 +24,7 @@ from freshlake.sources.captured.state import CaptureState
 from freshlake.sources.postgres.capture import Mode
 from freshlake.sources.postgres.compare import Reason
 from freshlake.sources.postgres.connection import transaction
-from freshlake.sources.postgres.finding import find_table
+from freshlake.sources.postgres.finding import check_columns, find_table
 from freshlake.sources.postgres.naming import DEFAULT_SCHEMA
 from freshlake.sources.postgres.pool import Pool
 from freshlake.sources.postgres.reference import ConnectionReference
@@ -271,6 +271,12 @@ class Captures:
         for column, why in refused(table, texts).items():
             _log.warning("column %s of %s is left out: %s; %s", column, name, why.reason, why.rewrite)
         return capture_all(table, texts)
+
+    def check_as_text(self, name: str, columns: Sequence[str]) -> None:
+        """Raise unless these are columns of a database."""
+        if columns:
+            with self.database(name).pool.take() as connection, transaction(connection, read_only=True) as cursor:
+                check_columns(cursor, look(cursor), columns)
 
     def take_as_text(self, name: str, columns: Sequence[str]) -> None:
         """These columns of a database, and no others, are taken as text; mirrors that had them otherwise are copied."""

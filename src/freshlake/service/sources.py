@@ -59,6 +59,7 @@ class Sources:
         """Capture a database another way from now on; raises why it cannot be, and then nothing has changed."""
         catalog = self.captures.engine.catalog
         record = catalog.database(name.strip().lower())
+        self.captures.check_as_text(record.name, as_text or ())
         if cdc_mode is not None:
             mode = _mode(cdc_mode)
             wanted = wanted_mode(catalog, replace(record, cdc_mode=mode))
