@@ -26,7 +26,7 @@ from freshlake.sources.postgres.compare import Reason
 from freshlake.sources.postgres.connection import transaction
 from freshlake.sources.postgres.finding import check_columns, find_table
 from freshlake.sources.postgres.naming import DEFAULT_SCHEMA
-from freshlake.sources.postgres.pool import Pool
+from freshlake.sources.postgres.pool import Pool, origin_of
 from freshlake.sources.postgres.reference import ConnectionReference
 from freshlake.sources.postgres.server import look
 from freshlake.sources.postgres.tables import (
@@ -291,15 +291,24 @@ class Captures:
 
     def _check_not_ours(self, record: SourceDatabase, table: Table) -> None:
         """What this lake writes there is not read again: it would change with every refresh of what it is made of."""
-        catalog = self.engine.catalog
-        sources = {known.name for known in catalog.databases() if known.connection == record.connection}
-        delivered = {known.target for known in catalog.deliveries() if known.database in sources}
-        if table.full_name in delivered or table.schema in (DELIVERED, DEFAULT_SCHEMA):
+        delivered = {d.database for d in self.engine.catalog.deliveries() if d.target == table.full_name}
+        is_ours = any(self.is_same(record.name, name) for name in delivered)
+        if is_ours or table.schema in (DELIVERED, DEFAULT_SCHEMA):
             raise CaptureUnsupported(
                 f"table {table.full_name} cannot be captured",
                 detail="Freshlake writes to it",
                 hint="read the stream table that is delivered there",
             )
+
+    def is_same(self, name: str, other: str) -> bool:
+        """Whether two sources lead to one database, which its address need not show."""
+        one, two = self.database(name), self.database(other)
+        if one.pool.reference == two.pool.reference:
+            return True
+        try:
+            return origin_of(one.pool) == origin_of(two.pool)
+        except FreshlakeError:
+            return False  # where one answers and the other does not, they are two
 
     def guard(self, name: str) -> None:
         """Refuse DDL on what is captured of a database, if that is set; said once if it cannot be."""

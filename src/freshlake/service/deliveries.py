@@ -247,7 +247,8 @@ class Deliveries:
 
     def _check_uncaptured(self, database: str, target: str) -> None:
         """What is delivered into a table that is read would change what it is made of."""
-        if any(captured.table == target for captured in self.engine.catalog.captured_tables(database)):
+        reading = {c.database for c in self.engine.catalog.captured_tables() if c.table == target}
+        if any(self.captures.is_same(database, name) for name in reading):
             raise DeliveryUnsupported(
                 f"table {target} of {database} is read by stream tables", hint="deliver into another table"
             )
