@@ -120,12 +120,15 @@ class Deliveries:
             self._try(known)
 
     def _try(self, known: Delivery) -> None:
-        table = self.engine.catalog.get_by_id(known.stream_table_id)
+        catalog, number = self.engine.catalog, known.stream_table_id
+        table = catalog.stream_tables_by_id([number]).get(number)
+        if table is None or catalog.find_delivery(known.database, known.target) is None:
+            return  # it has ended since it was looked for
         try:
             self._bring(known)
         except Exception as error:
             told = error if isinstance(error, FreshlakeError) else defect(table.full_name, error)
-            self.engine.catalog.delivery_failed(known, f"{told.code}: {told.message}")
+            catalog.delivery_failed(known, f"{told.code}: {told.message}")
             _log.warning("delivery into %s: %s", known.full_target, told.message)
             what = {"target": known.full_target, "error_code": told.code, "error": told.message}
             self.alerts.emit(Event.DELIVERY_FAILED, str(table.full_name), **what)
