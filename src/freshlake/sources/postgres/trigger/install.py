@@ -190,7 +190,7 @@ def uninstall(
 ) -> None:
     """Remove the capture of some tables, or of all with whatever is left of the project; what is gone is no error."""
     which = "[0-9]+" if oids is None else f"({'|'.join(map(str, oids))})"
-    with transaction(connection) as cursor:
+    with transaction(connection, lock_seconds=LOCK_SECONDS) as cursor:
         if not _has_schema(cursor, names):
             return
         ours = [names.schema, f"^cdc_{names.project}_{which}_"]
