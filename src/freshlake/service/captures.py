@@ -15,6 +15,7 @@ from freshlake.catalog.source_records import Removal, SourceDatabase
 from freshlake.delivery.target import SCHEMA as DELIVERED
 from freshlake.errors import CaptureUnsupported, FreshlakeError, InvalidName, TableNotFound
 from freshlake.refresh.engine import Engine
+from freshlake.service.as_text import of_table
 from freshlake.service.mirrors import Mirrors
 from freshlake.service.names import Names, captured_relations
 from freshlake.service.removals import Removals
@@ -24,7 +25,7 @@ from freshlake.sources.captured.state import CaptureState
 from freshlake.sources.postgres.capture import Mode
 from freshlake.sources.postgres.compare import Reason
 from freshlake.sources.postgres.connection import transaction
-from freshlake.sources.postgres.finding import check_columns, find_table
+from freshlake.sources.postgres.finding import find_table
 from freshlake.sources.postgres.naming import DEFAULT_SCHEMA
 from freshlake.sources.postgres.pool import Pool, origin_of
 from freshlake.sources.postgres.reference import ConnectionReference
@@ -267,27 +268,10 @@ class Captures:
             )
         self._check_not_ours(record, table)
         check_capturable(table)
-        texts = _of_table(table, record.as_text)
+        texts = of_table(table, record.as_text)
         for column, why in refused(table, texts).items():
             _log.warning("column %s of %s is left out: %s; %s", column, name, why.reason, why.rewrite)
         return capture_all(table, texts)
-
-    def check_as_text(self, name: str, columns: Sequence[str]) -> None:
-        """Raise unless these are columns of a database."""
-        if columns:
-            with self.database(name).pool.take() as connection, transaction(connection, read_only=True) as cursor:
-                check_columns(cursor, look(cursor), columns)
-
-    def take_as_text(self, name: str, columns: Sequence[str]) -> None:
-        """These columns of a database, and no others, are taken as text; mirrors that had them otherwise are copied."""
-        catalog, database = self.engine.catalog, self.database(name)
-        with catalog.transaction():
-            catalog.update_database(name, as_text=tuple(columns))
-            for mine in database.mirrored():
-                table = mine.captured.table
-                wanted = frozenset(table.column(column).name for column in _of_table(table, columns))
-                if wanted != mine.captured.as_text:
-                    catalog.mark_resync(mine.mirror.id, f"{Reason.SCHEMA_CHANGED}: other columns are taken as text")
 
     def _check_not_ours(self, record: SourceDatabase, table: Table) -> None:
         """What this lake writes there is not read again: it would change with every refresh of what it is made of."""
@@ -381,12 +365,6 @@ class Captures:
                     catalog.put_capture(database.name, state.to_json(), state.word)
         self.mirrors.remove(mirror)
         return removal
-
-
-def _of_table(table: Table, columns: Iterable[str]) -> list[str]:
-    """Those of these columns (`schema.table.column`) that are a table's, by their own names."""
-    start = f"{table.full_name}."
-    return [column.removeprefix(start) for column in columns if column.startswith(start)]
 
 
 def _first_mode(wanted: CdcMode) -> Mode:
