@@ -19,7 +19,8 @@ _STRAYS = """
 SELECT quote_ident(t.tgname), quote_ident(s.nspname) || '.' || quote_ident(c.relname), c.oid = ANY (%(family)s::oid[])
 FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_namespace n ON n.oid = p.pronamespace
 JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace s ON s.oid = c.relnamespace
-WHERE n.nspname = %(schema)s AND p.proname ~ %(functions)s AND t.tgparentid = 0 AND pg_has_role(c.relowner, 'USAGE')
+WHERE n.nspname = %(schema)s AND p.proname ~ %(functions)s AND t.tgparentid = 0
+  AND c.relkind IN ('r', 'p') AND pg_has_role(c.relowner, 'USAGE')
   AND NOT (t.tgname = ANY (%(triggers)s::text[]) AND c.oid = ANY (%(family)s::oid[]))
 """
 

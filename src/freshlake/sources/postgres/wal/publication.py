@@ -144,6 +144,7 @@ def _clause(cursor: psycopg.Cursor[Any], holder: Table | Partition) -> str:
 
 def touch(cursor: psycopg.Cursor[Any], names: Names) -> None:
     """Change the catalog without changing anything."""
+    alone(cursor, names.schema)
     _note(cursor, names, _noted(cursor, names))
 
 
