@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from threading import RLock
 
@@ -53,7 +54,7 @@ _RESERVED = ("spark_catalog", "delta", "parquet", "default")
 class Captures:
     engine: Engine
     names: Names
-    _open: dict[str, CapturedDatabase] = field(default_factory=dict)
+    _open: dict[str, tuple[tuple[str, datetime], CapturedDatabase]] = field(default_factory=dict)
     _lock: RLock = field(default_factory=RLock)
     _unguarded: dict[str, str] = field(default_factory=dict)
     leave_log: Callable[[str, FreshlakeError, Callable[[], None]], bool] = lambda *_: False
@@ -68,17 +69,17 @@ class Captures:
 
     def database(self, name: str) -> CapturedDatabase:
         """The database in this process; raises NotFound."""
+        engine, record = self.engine, self.engine.catalog.database(name)
+        added = (record.connection, record.created_at)
         with self._lock:
-            if name not in self._open:
-                engine = self.engine
-                self._open[name] = CapturedDatabase(
-                    engine.catalog,
-                    engine.spark,
-                    engine.catalog.database(name),
-                    engine.layout.staging,
-                    takes_all=self._takes_all,
+            known = self._open.get(name)
+            if known is None or known[0] != added:
+                self._close(name)  # another process has dropped it and added it again
+                made = CapturedDatabase(
+                    engine.catalog, engine.spark, record, engine.layout.staging, takes_all=self._takes_all
                 )
-            return self._open[name]
+                self._open[name] = added, made
+            return self._open[name][1]
 
     def source(self, edge: Dependency) -> CapturedSource:
         """What a mirror reads."""
@@ -86,9 +87,12 @@ class Captures:
 
     def close(self) -> None:
         with self._lock:
-            for database in self._open.values():
-                database.close()
-            self._open.clear()
+            for name in tuple(self._open):
+                self._close(name)
+
+    def _close(self, name: str) -> None:
+        if name in self._open:
+            self._open.pop(name)[1].close()
 
     def add(
         self,
@@ -130,8 +134,7 @@ class Captures:
             self.engine.catalog.delete_database(name)
         self.removals.remove(removal)
         with self._lock:
-            if name in self._open:
-                self._open.pop(name).close()
+            self._close(name)
 
     # Tables ----------------------------------------------------------------------------------------------------------
 
