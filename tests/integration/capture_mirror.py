@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from random import Random
 from typing import Any
 
 import psycopg
 
 from freshlake.sources.postgres.capture import Capture, CopyPoint
+from freshlake.sources.postgres.connection import connect
 from freshlake.sources.postgres.events import Event, Resync, Rows, Truncated
 from freshlake.sources.postgres.position import Position
 from freshlake.sources.postgres.tables import Captured
@@ -87,6 +89,26 @@ def added(before: Bag, change: Bag) -> Bag:
 
 def reasons(events: Iterable[Event]) -> dict[int, str]:
     return {event.table.oid: str(event.reason) for event in events if isinstance(event, Resync)}
+
+
+def at_the_same_time(database: Database, *calls: Callable[[psycopg.Connection[Any]], Any]) -> None:
+    """Call all while none can commit: each waits at its end, or for another one."""
+    database.run("""
+        CREATE FUNCTION at_the_end() RETURNS event_trigger LANGUAGE plpgsql
+            AS 'BEGIN PERFORM pg_advisory_xact_lock_shared(7); END';
+        CREATE EVENT TRIGGER at_the_end ON ddl_command_end EXECUTE FUNCTION at_the_end()
+    """)
+    waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+    with ThreadPoolExecutor(len(calls)) as pool, ExitStack() as opened:
+        connections = [opened.enter_context(connect(database.reference)) for _ in calls]
+        database.run("SELECT pg_advisory_lock(7)")
+        done = [pool.submit(call, connection) for call, connection in zip(calls, connections, strict=True)]
+        while database.one(waiting) < len(calls):
+            assert not any(future.done() for future in done), [future.exception() for future in done if future.done()]
+        database.run("SELECT pg_advisory_unlock(7)")
+        for future in done:
+            future.result()
+    database.run("DROP EVENT TRIGGER at_the_end; DROP FUNCTION at_the_end")
 
 
 TABLES = """

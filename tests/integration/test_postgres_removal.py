@@ -10,13 +10,19 @@ from typing import Any, cast
 
 import pytest
 
+from freshlake.delivery.columns import Column
+from freshlake.delivery.target import Place, Target
 from freshlake.refresh.engine import Engine
 from freshlake.service.captures import Captures
 from freshlake.service.removals import Removals
 from freshlake.sources.postgres.capture import Mode
+from freshlake.sources.postgres.connection import connect, transaction
+from freshlake.sources.postgres.pool import Pool
 from freshlake.sources.postgres.tables import capture_nothing
+from freshlake.sources.postgres.trigger.install import install
+from freshlake.sources.postgres.wal.capture import WalCapture
 from freshlake.sources.postgres.wal.publication import publish
-from tests.integration.capture_database import Database
+from tests.integration.capture_database import Database, new_database
 from tests.integration.capture_shop import NOW, Shop, opened
 
 
@@ -121,6 +127,45 @@ def test_what_cannot_be_reached_is_removed_later(
     removals.retry()
     assert left(shop) == NOTHING
     assert shop.catalog.removals() == ()
+
+
+def test_another_database_may_have_the_name_of_one_that_is_left_over(shop: Shop, removals: Removals) -> None:
+    """Its slot would keep the log of its server for ever."""
+    is_captured_by(shop, Mode.WAL)
+    with new_database(shop.database.server) as other, connect(other.reference) as connection:
+        other.run("CREATE TABLE t (id int PRIMARY KEY)")
+        tables = publish(connection, shop.shop.names, [other.captured("public.t")])
+        with WalCapture(Pool(other.reference), shop.shop.names).create_slot(tables):
+            pass
+        what = {"project": shop.shop.names.project, "schema": shop.shop.names.schema, "oid": None}
+        assert removals.remove(shop.catalog.add_removal("shop", str(other.reference), what))
+        slots = "SELECT count(*) FROM pg_replication_slots WHERE database = current_database()"
+        assert (other.one(slots), other.one("SELECT count(*) FROM pg_publication")) == (0, 0)
+    assert left(shop) == BY_TRIGGERS
+
+
+def test_a_table_of_another_database_may_have_the_number_of_a_captured_one(shop: Shop, removals: Removals) -> None:
+    with new_database(shop.database.server) as other, connect(other.reference) as connection:
+        other.run("CREATE TABLE t (id int PRIMARY KEY)")
+        names, (made,) = shop.shop.names, install(connection, shop.shop.names, [other.captured("public.t")])
+        what = {"project": names.project, "schema": names.schema, "oid": made.captured.oid}
+        mine = shop.captured["t"]
+        same = replace(mine, table=replace(mine.table, oid=made.captured.oid))
+        shop.shop.put(shop.mirrors["t"], same, shop.shop.state())
+        assert removals.remove(shop.catalog.add_removal("shop", str(other.reference), what))
+        assert other.one("SELECT count(*) FROM pg_trigger WHERE tgname ~ '^freshlake'") == 0
+    assert left(shop) == BY_TRIGGERS
+
+
+def test_what_was_delivered_to_another_database_of_that_name_goes(shop: Shop, removals: Removals) -> None:
+    column, what = Column("id", "bigint"), {"delivered": "public.copy", "lake": shop.catalog.lake_id}
+    shop.catalog.insert_delivery(shop.mirrors["t"].id, "shop", "public.copy")
+    with new_database(shop.database.server) as other:
+        for database, count in ((other, 0), (shop.database, 1)):
+            with connect(database.reference) as connection, transaction(connection) as cursor:
+                Target(shop.catalog.lake_id, "public", "copy", (column,)).make(cursor, Place("", 0, 0))
+            assert removals.remove(shop.catalog.add_removal("shop", str(database.reference), what))
+            assert database.one("SELECT count(*) FROM pg_tables WHERE tablename = 'copy'") == count
 
 
 def test_what_is_left_goes_before_the_first_table_is_captured_again(shop: Shop, tmp_path: Path) -> None:

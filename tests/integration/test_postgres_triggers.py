@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import psycopg
 import pytest
 
@@ -26,7 +28,7 @@ from freshlake.sources.postgres.trigger.capture import TriggerCapture
 from freshlake.sources.postgres.trigger.install import install, keep_installed, uninstall
 from tests.bags import canonical
 from tests.integration.capture_database import Database, new_database
-from tests.integration.capture_mirror import NAMES, TABLES, Load, Mirror, reasons, summed
+from tests.integration.capture_mirror import NAMES, TABLES, Load, Mirror, at_the_same_time, reasons, summed
 from tests.integration.postgres_types import CASES, ROUNDS, SETUP, value, wide_rows, wide_table
 
 PROJECT = Names("p1")
@@ -470,10 +472,61 @@ def test_a_partition_that_went_its_own_way_is_not_captured_with_its_parent_any_m
     capture, _ = captured(database, "public.p")
     database.run("ALTER TABLE p DETACH PARTITION p1")
     tables = [database.captured("public.p")]
-    set_up(database, tables)
+    as_it_is(database, tables)
     mirror = Mirror.begin(database, capture, tables)
     database.run("TRUNCATE p1; INSERT INTO p1 VALUES (1); INSERT INTO p VALUES (2)")
     mirror.check(capture)
+    assert database.one("SELECT count(*) FROM pg_trigger WHERE tgrelid = 'p1'::regclass") == 0
+
+
+def test_who_reads_a_former_partition_keeps_nobody_waiting(database: Database) -> None:
+    database.run("CREATE TABLE p (k int) PARTITION BY LIST (k); CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1)")
+    database.run("CREATE TABLE p2 PARTITION OF p FOR VALUES IN (2)")
+    capture, _ = captured(database, "public.p")
+    database.run("ALTER TABLE p DETACH PARTITION p1; ALTER TABLE p ADD COLUMN v text")
+    with database.connect() as reader:
+        reader.execute("BEGIN; SELECT FROM p1")
+        tables = set_up(database, [database.captured("public.p")])
+    mirror = Mirror.begin(database, capture, tables)
+    database.run("TRUNCATE p1; INSERT INTO p VALUES (2, 'a')")
+    mirror.check(capture)
+    assert mirror.count(tables[0]) == 1
+
+
+def test_a_former_partition_of_somebody_else_is_left_alone(database: Database) -> None:
+    database.run(f"""
+        CREATE ROLE app LOGIN; GRANT CREATE ON DATABASE {database.name} TO app; CREATE ROLE other;
+        CREATE TABLE p (k int) PARTITION BY LIST (k); CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1);
+        ALTER TABLE p OWNER TO app; ALTER TABLE p1 OWNER TO app;
+    """)
+    try:
+        with psycopg.connect(database.server.url(database.name, user="app"), autocommit=True) as connection:
+            install(connection, PROJECT, [database.captured("public.p")])
+            database.run("ALTER TABLE p DETACH PARTITION p1; ALTER TABLE p1 OWNER TO other")
+            for _ in range(2):
+                keep_installed(connection, PROJECT, [database.captured("public.p")])
+        capture, tables = TriggerCapture(Pool(database.reference), PROJECT), [database.captured("public.p")]
+        start = capture.head()
+        database.run("TRUNCATE p1")
+        assert list(capture.read(start, capture.head(), tables)) == []
+    finally:
+        database.run("DROP OWNED BY app, other CASCADE; DROP ROLE app, other")
+
+
+def test_what_goes_from_a_captured_table_itself_is_waited_for_with_nothing_in_hand(database: Database) -> None:
+    database.run("CREATE TABLE t (a int)")
+    capture, (table,) = captured(database, "public.t")
+    database.run(f"ALTER TRIGGER {PROJECT.trigger(table.oid, 'ins')} ON t RENAME TO mine")
+    with database.connect() as reader, connect(database.reference) as connection:
+        reader.execute("BEGIN; SELECT FROM t")
+        with pytest.raises(CaptureBusy, match="others kept the locks"):
+            install(connection, PROJECT, [table], lock_seconds=0.05)
+        reader.execute("COMMIT")
+        install(connection, PROJECT, [table], lock_seconds=0.05)
+    mirror = Mirror.begin(database, capture, [table])
+    database.run("INSERT INTO t VALUES (1)")
+    mirror.check(capture)
+    assert mirror.count(table) == 1
 
 
 def test_a_truncated_partition_is_told_from_a_truncated_table(database: Database) -> None:
@@ -671,6 +724,20 @@ def test_installing_waits_for_writers_only_as_long_as_allowed(database: Database
             install(connection, PROJECT, [table], lock_seconds=0.05)
         writer.execute("COMMIT")
         install(connection, PROJECT, [table], lock_seconds=0.05)
+
+
+def test_two_may_be_the_first_who_install_something(database: Database) -> None:
+    database.run("CREATE TABLE t (a int); CREATE TABLE u (a int)")
+    tables = [database.captured(name) for name in ("public.t", "public.u")]
+    for projects in ((PROJECT, PROJECT), (PROJECT, Names("p2"))):
+        at_the_same_time(
+            database,
+            *(partial(install, names=project, tables=[table]) for project, table in zip(projects, tables, strict=True)),
+        )
+        with connect(database.reference) as connection:
+            for project in {*projects}:
+                uninstall(connection, project)
+    assert database.one("SELECT to_regnamespace('freshlake_changes')") is None
 
 
 def test_what_changed_before_its_capture_began_is_refused(database: Database) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -31,7 +32,7 @@ from freshlake.sources.postgres.wal.publication import obstacles, publish, unpub
 from freshlake.sources.postgres.wal.slot import Alert, judge
 from tests.bags import canonical
 from tests.integration.capture_database import Database
-from tests.integration.capture_mirror import NAMES, TABLES, Load, Mirror, reasons, summed
+from tests.integration.capture_mirror import NAMES, TABLES, Load, Mirror, at_the_same_time, reasons, summed
 from tests.integration.postgres_types import CASES, ROUNDS, SETUP, value, wide_rows, wide_table
 
 PROJECT = Names("p1")
@@ -174,10 +175,10 @@ def test_catching_up_can_be_done_in_parts(database: Database) -> None:
     for number in range(10):
         database.run(f"INSERT INTO t VALUES ({number}, repeat('x', 1000))")
     counts = []
-    while mirror.position != (
-        end := capture.step(LsnPosition.parse(mirror.position.origin, mirror.position.text), 3000)
-    ):
-        mirror.follow(capture, end)
+    head = capture.head()
+    while mirror.position != head:
+        start = LsnPosition.parse(mirror.position.origin, mirror.position.text)
+        mirror.follow(capture, LsnPosition(head.origin, min(head.lsn, start.lsn + 3000)))
         counts.append(mirror.count(mirror.tables[0]))
     assert counts[-1] == 10
     assert len(set(counts)) > 3
@@ -399,6 +400,28 @@ def test_replica_identities_are_given_back(database: Database) -> None:
             unpublish(connection, PROJECT)
     assert database.one(identities) == before == "find"
     assert database.one("SELECT count(*) FROM pg_publication") == 0
+
+
+def test_a_table_leaves_the_publication_only_as_soon_as_it_is_free(database: Database) -> None:
+    database.run("CREATE TABLE t (a int); ALTER TABLE t REPLICA IDENTITY FULL")
+    (table,) = published(database, [database.captured("public.t")])
+    with database.connect() as other, connect(database.reference) as connection:
+        other.execute("BEGIN; LOCK TABLE t IN SHARE UPDATE EXCLUSIVE MODE")
+        with pytest.raises(CaptureBusy):
+            unpublish(connection, PROJECT, [table.oid], lock_seconds=0.05)
+        other.execute("COMMIT")
+        unpublish(connection, PROJECT, [table.oid], lock_seconds=0.05)
+    assert database.one("SELECT count(*) FROM pg_publication_rel") == 0
+
+
+def test_tables_that_are_published_at_the_same_time_get_their_identities_back(database: Database) -> None:
+    database.run("CREATE TABLE t (a int PRIMARY KEY); CREATE TABLE u (a int PRIMARY KEY)")
+    begin = partial(publish, names=PROJECT, tables=[database.captured("public.u")])
+    at_the_same_time(database, partial(publish, names=PROJECT, tables=[database.captured("public.t")]), begin)
+    assert database.one("SELECT count(*) FROM pg_publication_rel") == 2
+    with connect(database.reference) as connection:
+        unpublish(connection, PROJECT)
+    assert database.one("SELECT count(*) FROM pg_class WHERE relreplident = 'f' AND relname IN ('t', 'u')") == 0
 
 
 def test_tables_that_the_log_cannot_serve_are_refused_with_reasons(database: Database) -> None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from freshlake.delivery.columns import Column, quoted
 from freshlake.errors import AlreadyExists, DeliveryConflict, DeliveryUnsupported
 from freshlake.sources.postgres.connection import translated
+from freshlake.sources.postgres.locking import alone
 
 if TYPE_CHECKING:
     import psycopg
@@ -76,6 +77,9 @@ class Target:
         """An empty table of ours; raises AlreadyExists for one that is not ours."""
         if cursor.connection.info.server_version < _OLDEST:
             raise DeliveryUnsupported("deliveries need PostgreSQL 14 or newer")
+        # what is not there yet may be there twice
+        with translated():
+            alone(cursor, SCHEMA)
         _run(cursor, f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
         _run(
             cursor,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from threading import Lock, RLock
 
@@ -15,10 +16,11 @@ from freshlake.catalog.source_records import Removal, SourceDatabase
 from freshlake.delivery.target import SCHEMA as DELIVERED
 from freshlake.errors import AlreadyExists, CaptureUnsupported, FreshlakeError, TableNotFound
 from freshlake.refresh.engine import Engine
+from freshlake.service.as_text import taken_as_text
 from freshlake.service.mirrors import Mirrors
 from freshlake.service.names import Names, captured_relations
 from freshlake.service.removals import Removals
-from freshlake.service.source_names import database_name, of_table, qualified, taken_as_text
+from freshlake.service.source_names import database_name, qualified, taken_as_text
 from freshlake.sources.captured import CapturedDatabase, CapturedSource
 from freshlake.sources.captured.schema import lake_schema, stored_names
 from freshlake.sources.captured.state import CaptureState
@@ -27,7 +29,7 @@ from freshlake.sources.postgres.compare import Reason
 from freshlake.sources.postgres.connection import transaction
 from freshlake.sources.postgres.finding import find_table
 from freshlake.sources.postgres.naming import DEFAULT_SCHEMA
-from freshlake.sources.postgres.pool import Pool
+from freshlake.sources.postgres.pool import Pool, origin_of
 from freshlake.sources.postgres.reference import ConnectionReference
 from freshlake.sources.postgres.server import look
 from freshlake.sources.postgres.tables import (
@@ -51,7 +53,7 @@ _log = logging.getLogger("freshlake")
 class Captures:
     engine: Engine
     names: Names
-    _open: dict[str, CapturedDatabase] = field(default_factory=dict)
+    _open: dict[str, tuple[tuple[str, datetime], CapturedDatabase]] = field(default_factory=dict)
     _lock: RLock = field(default_factory=RLock)
     _making: Lock = field(default_factory=Lock)
     """Threads make mirrors one after the other: two may want the same one."""
@@ -71,17 +73,17 @@ class Captures:
 
     def database(self, name: str) -> CapturedDatabase:
         """The database in this process; raises NotFound."""
+        engine, record = self.engine, self.engine.catalog.database(name)
+        added = (record.connection, record.created_at)
         with self._lock:
-            if name not in self._open:
-                engine = self.engine
-                self._open[name] = CapturedDatabase(
-                    engine.catalog,
-                    engine.spark,
-                    engine.catalog.database(name),
-                    engine.layout.staging,
-                    takes_all=self._takes_all,
+            known = self._open.get(name)
+            if known is None or known[0] != added:
+                self._close(name)  # another process has dropped it and added it again
+                made = CapturedDatabase(
+                    engine.catalog, engine.spark, record, engine.layout.staging, takes_all=self._takes_all
                 )
-            return self._open[name]
+                self._open[name] = added, made
+            return self._open[name][1]
 
     def source(self, edge: Dependency) -> CapturedSource:
         """What a mirror reads."""
@@ -89,9 +91,12 @@ class Captures:
 
     def close(self) -> None:
         with self._lock:
-            for database in self._open.values():
-                database.close()
-            self._open.clear()
+            for name in tuple(self._open):
+                self._close(name)
+
+    def _close(self, name: str) -> None:
+        if name in self._open:
+            self._open.pop(name)[1].close()
 
     def add(
         self,
@@ -133,8 +138,7 @@ class Captures:
             self.engine.catalog.delete_database(name)
         self.removals.remove(removal)
         with self._lock:
-            if name in self._open:
-                self._open.pop(name).close()
+            self._close(name)
 
     # Tables ----------------------------------------------------------------------------------------------------------
 
@@ -287,28 +291,26 @@ class Captures:
             _log.warning("column %s of %s is left out: %s; %s", column, name, why.reason, why.rewrite)
         return capture_all(table, texts)
 
-    def take_as_text(self, name: str, columns: Sequence[str]) -> None:
-        """These columns of a database, and no others, are taken as text; mirrors that had them otherwise are copied."""
-        catalog, database = self.engine.catalog, self.database(name)
-        with catalog.transaction():
-            catalog.update_database(name, as_text=tuple(columns))
-            for mine in database.mirrored():
-                table = mine.captured.table
-                wanted = frozenset(table.column(column).name for column in of_table(table, columns))
-                if wanted != mine.captured.as_text:
-                    catalog.mark_resync(mine.mirror.id, f"{Reason.SCHEMA_CHANGED}: other columns are taken as text")
-
     def _check_not_ours(self, record: SourceDatabase, table: Table) -> None:
         """What this lake writes there is not read again: it would change with every refresh of what it is made of."""
-        catalog = self.engine.catalog
-        sources = {known.name for known in catalog.databases() if known.connection == record.connection}
-        delivered = {known.target for known in catalog.deliveries() if known.database in sources}
-        if table.full_name in delivered or table.schema in (DELIVERED, DEFAULT_SCHEMA):
+        delivered = {d.database for d in self.engine.catalog.deliveries() if d.target == table.full_name}
+        is_ours = any(self.is_same(record.name, name) for name in delivered)
+        if is_ours or table.schema in (DELIVERED, DEFAULT_SCHEMA):
             raise CaptureUnsupported(
                 f"table {table.full_name} cannot be captured",
                 detail="Freshlake writes to it",
                 hint="read the stream table that is delivered there",
             )
+
+    def is_same(self, name: str, other: str) -> bool:
+        """Whether two sources lead to one database, which its address need not show."""
+        one, two = self.database(name), self.database(other)
+        if one.pool.reference == two.pool.reference:
+            return True
+        try:
+            return origin_of(one.pool) == origin_of(two.pool)
+        except FreshlakeError:
+            return False  # where one answers and the other does not, they are two
 
     def guard(self, name: str) -> None:
         """Refuse DDL on what is captured of a database, if that is set; said once if it cannot be."""

@@ -120,12 +120,15 @@ class Deliveries:
             self._try(known)
 
     def _try(self, known: Delivery) -> None:
-        table = self.engine.catalog.get_by_id(known.stream_table_id)
+        catalog, number = self.engine.catalog, known.stream_table_id
+        table = catalog.stream_tables_by_id([number]).get(number)
+        if table is None or catalog.find_delivery(known.database, known.target) is None:
+            return  # it has ended since it was looked for
         try:
             self._bring(known)
         except Exception as error:
             told = error if isinstance(error, FreshlakeError) else defect(table.full_name, error)
-            self.engine.catalog.delivery_failed(known, f"{told.code}: {told.message}")
+            catalog.delivery_failed(known, f"{told.code}: {told.message}")
             _log.warning("delivery into %s: %s", known.full_target, told.message)
             what = {"target": known.full_target, "error_code": told.code, "error": told.message}
             self.alerts.emit(Event.DELIVERY_FAILED, str(table.full_name), **what)
@@ -247,7 +250,8 @@ class Deliveries:
 
     def _check_uncaptured(self, database: str, target: str) -> None:
         """What is delivered into a table that is read would change what it is made of."""
-        if any(captured.table == target for captured in self.engine.catalog.captured_tables(database)):
+        reading = {c.database for c in self.engine.catalog.captured_tables() if c.table == target}
+        if any(self.captures.is_same(database, name) for name in reading):
             raise DeliveryUnsupported(
                 f"table {target} of {database} is read by stream tables", hint="deliver into another table"
             )

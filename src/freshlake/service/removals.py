@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from freshlake.catalog import Catalog
@@ -14,7 +15,7 @@ from freshlake.sources.captured import CapturedDatabase
 from freshlake.sources.postgres.connection import transaction
 from freshlake.sources.postgres.locking import LOCK_SECONDS
 from freshlake.sources.postgres.naming import Names
-from freshlake.sources.postgres.pool import Pool
+from freshlake.sources.postgres.pool import Pool, origin_of
 from freshlake.sources.postgres.reference import ConnectionReference
 from freshlake.sources.postgres.removing import remove, remove_unused
 from freshlake.sources.postgres.tables import Captured
@@ -56,32 +57,39 @@ class Removals:
     def _delivered(self, removal: Removal) -> bool:
         """A table that is delivered once more stays."""
         target = removal.what["delivered"]
-        if self.catalog.find_delivery(removal.database, target) is None:
+        with self._reached(removal) as pool:
+            if self.catalog.find_delivery(removal.database, target) is not None and self._is_still(removal, pool):
+                return True
             schema, _, table = target.partition(".")
-            pool = Pool(ConnectionReference.parse(removal.connection))
-            try:
-                with pool.take() as connection, transaction(connection, lock_seconds=LOCK_SECONDS) as cursor:
-                    Target(removal.what["lake"], schema, table).drop(cursor)
-            finally:
-                pool.close()
+            with pool.take() as connection, transaction(connection, lock_seconds=LOCK_SECONDS) as cursor:
+                Target(removal.what["lake"], schema, table).drop(cursor)
         return True
 
     def _captured(self, removal: Removal) -> bool:
         """Of what is captured once more only the other way of capture goes, when it is known which one that is."""
         what, used = removal.what, self._used(removal.database)
-        is_used = bool(used) if what["oid"] is None else what["oid"] in used
-        if is_used and not self.database(removal.database).is_settled:
-            return False
-        objects, pool = Names(what["project"], what["schema"]), Pool(ConnectionReference.parse(removal.connection))
-        try:
-            if is_used:
-                mode = self.database(removal.database).state().mode
-                remove_unused(pool, objects, what["oid"], mode, used)
-            else:
+        objects = Names(what["project"], what["schema"])
+        with self._reached(removal) as pool:
+            is_used = bool(used) if what["oid"] is None else what["oid"] in used
+            if not is_used or not self._is_still(removal, pool):
                 remove(pool, objects, what["oid"])
+                return True
+            database = self.database(removal.database)
+            if database.is_settled:
+                remove_unused(pool, objects, what["oid"], database.state().mode, used)
+            return database.is_settled
+
+    @contextmanager
+    def _reached(self, removal: Removal) -> Iterator[Pool]:
+        pool = Pool(ConnectionReference.parse(removal.connection))
+        try:
+            yield pool
         finally:
             pool.close()
-        return True
+
+    def _is_still(self, removal: Removal, pool: Pool) -> bool:
+        """Whether this is what the source is now: another database may have its name."""
+        return origin_of(pool) == origin_of(self.database(removal.database).pool)
 
     def _used(self, database: str) -> set[int]:
         captured = (table for table in self.catalog.captured_tables(database) if table.captured["columns"])

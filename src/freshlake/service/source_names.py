@@ -1,15 +1,9 @@
-"""Names that are given for a source database: its own, those of its tables, and of columns that are taken as text."""
+"""Names that are given for a source database and for its tables."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable
-
 from freshlake.catalog.names import SEPARATOR, TableName
 from freshlake.errors import InvalidName
-from freshlake.sources.postgres.tables import Table
-
-_log = logging.getLogger("freshlake")
 
 _RESERVED = ("spark_catalog", "delta", "parquet", "default")
 
@@ -30,17 +24,3 @@ def qualified(table: str) -> str:
     if table.count(".") != 1:
         raise InvalidName(f"'{table}' is not a table of a database", hint="write schema.table")
     return table
-
-
-def taken_as_text(name: TableName, table: Table, columns: Iterable[str]) -> list[str]:
-    """The columns that are taken as text; one of them may have been dropped since that was asked for."""
-    wanted, there = of_table(table, columns), {column.name.lower() for column in table.columns}
-    for column in (column for column in wanted if column.lower() not in there):
-        _log.warning("%s has no column %s, which is to be taken as text", name, column)
-    return [column for column in wanted if column.lower() in there]
-
-
-def of_table(table: Table, columns: Iterable[str]) -> list[str]:
-    """Those of these columns (`schema.table.column`) that are a table's, by their own names."""
-    start = f"{table.full_name}."
-    return [column.removeprefix(start) for column in columns if column.startswith(start)]

@@ -10,6 +10,7 @@ from freshlake.catalog.enums import CdcMode
 from freshlake.catalog.source_records import SourceDatabase
 from freshlake.errors import SourceInUse
 from freshlake.refresh.edges import graph
+from freshlake.service.as_text import check_as_text, take_as_text
 from freshlake.service.captures import Captures
 from freshlake.service.deliveries import Deliveries
 from freshlake.service.dropping import Dropping
@@ -59,6 +60,8 @@ class Sources:
         """Capture a database another way from now on; raises why it cannot be, and then nothing has changed."""
         catalog = self.captures.engine.catalog
         record = catalog.database(name.strip().lower())
+        database = self.captures.database(record.name)
+        check_as_text(database, as_text or ())
         if cdc_mode is not None:
             mode = _mode(cdc_mode)
             wanted = wanted_mode(catalog, replace(record, cdc_mode=mode))
@@ -66,7 +69,7 @@ class Sources:
                 self.transitions.move(record.name, Mode(wanted))
             catalog.update_database(record.name, cdc_mode=mode)
         if as_text is not None:
-            self.captures.take_as_text(record.name, as_text)
+            take_as_text(catalog, database, as_text)
         return self._info(catalog.database(record.name))
 
     def drop(self, name: str, *, if_exists: bool = False, cascade: bool = False) -> None:

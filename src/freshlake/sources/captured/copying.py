@@ -12,6 +12,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from freshlake.errors import ValueNotRepresentable
 from freshlake.sources.captured.schema import Landed, row_schema
 from freshlake.sources.captured.spool import Spooled, spooled
 from freshlake.sources.postgres.connection import connect, transaction
@@ -61,11 +62,18 @@ class TableCopy:
             # workers without Freshlake, or from where the database cannot be reached
             _log.warning("tasks of Spark cannot copy %s, so the driver does: %s", self.captured.table.full_name, error)
             copied = [copy(part) for part in parts]
-        files = tuple(file for file, rows, _ in copied if rows)
-        total, size = sum(rows for _, rows, _ in copied), sum(size for *_, size in copied)
+        made = [_made(part) for part in copied]
+        files = tuple(file for file, rows, _ in made if rows)
+        total, size = sum(rows for _, rows, _ in made), sum(size for *_, size in made)
         if not files:
             return spooled([], Landed(self.captured), self.folder)
         return Spooled(row_schema(self.captured), total, 0, size, None, files)
+
+
+def _made(part: tuple[str, int, int] | ValueNotRepresentable) -> tuple[str, int, int]:
+    if isinstance(part, ValueNotRepresentable):
+        raise part
+    return part
 
 
 @dataclass(frozen=True)
@@ -92,8 +100,14 @@ class _PartCopy:
     folder: str
     prefix: str
 
-    def __call__(self, part: Part) -> tuple[str, int, int]:
-        """The file, its rows and its bytes."""
+    def __call__(self, part: Part) -> tuple[str, int, int] | ValueNotRepresentable:
+        """The file, its rows and its bytes; a value that does not fit is no fault of the task, so it does not fail."""
+        try:
+            return self._copied(part)
+        except ValueNotRepresentable as error:
+            return error
+
+    def _copied(self, part: Part) -> tuple[str, int, int]:
         landed = Landed(self.captured)
         file = f"{self.folder}/{self.prefix}-{part.number}.parquet"
         rows = size = 0

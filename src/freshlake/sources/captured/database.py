@@ -147,7 +147,7 @@ class CapturedDatabase:
         """
         with self._catalog.transaction():
             now = self.captured(mirror)
-            if now is None or now.names != before.names:
+            if now is None or now.names not in (before.names, after.names):
                 raise CaptureBusy(f"more of table {before.table.full_name} is captured since this moment")
             self.put(mirror, replace(after, held=now.held), self.state())
 

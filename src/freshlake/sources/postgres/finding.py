@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from freshlake.errors import InvalidName
@@ -25,3 +26,16 @@ def find_table(cursor: psycopg.Cursor[Any], server: Server, name: str) -> Table:
         )
     exact = name if name in like or not like else like[0]
     return describe(cursor, server, [exact])[exact]
+
+
+def check_columns(cursor: psycopg.Cursor[Any], server: Server, columns: Sequence[str]) -> None:
+    """Raise TableNotFound, UnsupportedType … unless each `schema.table.column` is there."""
+    names = table_names(cursor)
+    for column in columns:
+        if column.count(".") < 2:
+            raise InvalidName(f"'{column}' is not a column of a database", hint="write schema.table.column")
+        # all names may have dots; a partition is not among the tables
+        like = [name for name in names if column.startswith(f"{name}.")]
+        name = max(like, key=len, default=column.rpartition(".")[0])
+        table = describe(cursor, server, [name])[name]
+        table.column(column.removeprefix(f"{table.full_name}."))

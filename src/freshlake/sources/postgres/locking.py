@@ -57,6 +57,14 @@ def acquire(cursor: psycopg.Cursor[Any], locks: Mapping[str, Lock], seconds: flo
     )
 
 
+def alone(cursor: psycopg.Cursor[Any], schema: str) -> None:
+    """Make or remove what is shared in a schema while nobody else does, to the end of the transaction.
+
+    Whoever is here has his tables' locks already, so nobody waits for a table because of this for long.
+    """
+    cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [schema])
+
+
 def lock(
     cursor: psycopg.Cursor[Any],
     server: Server,

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from freshlake.sources.postgres.connection import connect, is_idle
+from freshlake.sources.postgres.connection import connect, is_idle, transaction
 from freshlake.sources.postgres.reference import ConnectionReference
+from freshlake.sources.postgres.server import look
 
 if TYPE_CHECKING:
     import psycopg
@@ -56,3 +57,9 @@ class Pool:
                 self._idle.append(connection)
                 return
         connection.close()
+
+
+def origin_of(pool: Pool) -> str:
+    """Which database it is, whatever its address is called; see `Server`."""
+    with pool.take() as connection, transaction(connection, read_only=True) as cursor:
+        return look(cursor).origin

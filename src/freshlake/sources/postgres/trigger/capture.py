@@ -26,7 +26,6 @@ from freshlake.sources.postgres.tables import Captured, Table
 from freshlake.sources.postgres.trigger.buffers import clean
 from freshlake.sources.postgres.trigger.presence import missing
 from freshlake.sources.postgres.trigger.released import check
-from freshlake.sources.postgres.trigger.statements import by_row
 
 if TYPE_CHECKING:
     import psycopg
@@ -40,7 +39,8 @@ FROM {buffer} b WHERE b.action IN ('S', 'T') AND {between}
 """
 _PARTITION_MARKS = """
 SELECT EXISTS (
-    SELECT FROM {buffer} b WHERE b.action = 'T' AND b.relid <> {oid} AND b.seq > {truncated} AND {between}
+    SELECT FROM {buffer} b
+    WHERE b.action = 'T' AND b.relid = ANY ('{{{partitions}}}'::oid[]) AND b.seq > {truncated} AND {between}
     AND ({truncated} = 0 OR EXISTS (
         SELECT FROM {buffer} r WHERE r.relid = b.relid AND r.action <> 'T' AND r.seq > {truncated} AND r.seq < b.seq
     ))
@@ -142,7 +142,9 @@ class TriggerCapture:
         if is_changed:
             yield Resync(captured, Reason.SCHEMA_CHANGED, "a trigger met columns that it does not know")
             return
-        if by_row(captured.table) and _is_partly_truncated(cursor, truncated, parts):
+        # a former partition may still tell of itself
+        partitions = ",".join(str(partition.oid) for partition in captured.table.partitions)
+        if partitions and _is_partly_truncated(cursor, truncated, {**parts, "partitions": partitions}):
             yield Resync(captured, Reason.PARTITION_TRUNCATED, "one partition was truncated")
             return
         if truncated:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from freshlake.errors import PrivilegeMissing
 from freshlake.sources.postgres.connection import transaction
-from freshlake.sources.postgres.locking import LOCK_SECONDS, Lock, acquire, check_privileges, lock
+from freshlake.sources.postgres.locking import LOCK_SECONDS, Lock, acquire, alone, check_privileges, lock
 from freshlake.sources.postgres.naming import Names, quoted
 from freshlake.sources.postgres.server import Server, look
 from freshlake.sources.postgres.tables import Captured
 from freshlake.sources.postgres.trigger import statements
-from freshlake.sources.postgres.trigger.presence import family, missing
+from freshlake.sources.postgres.trigger.presence import missing
 from freshlake.sources.postgres.trigger.released import prepare
+from freshlake.sources.postgres.trigger.strays import drop_strays, lock_for, strays
 
 if TYPE_CHECKING:
     import psycopg
@@ -45,13 +46,6 @@ UNION
 SELECT substring(c.relname FROM '[0-9]+$')
 FROM pg_class c WHERE c.relnamespace = to_regnamespace(%(schema)s) AND c.relkind = 'r'
   AND c.relname ~ ('^changes_' || %(project)s || '_[0-9]+$')
-"""
-_STRAYS = """
-SELECT quote_ident(t.tgname), quote_ident(s.nspname) || '.' || quote_ident(c.relname)
-FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_namespace n ON n.oid = p.pronamespace
-JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace s ON s.oid = c.relnamespace
-WHERE n.nspname = %s AND p.proname ~ %s AND t.tgparentid = 0
-  AND NOT (t.tgname = ANY (%s::text[]) AND t.tgrelid = ANY (%s::oid[]))
 """
 _BUFFERS = """
 SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -100,7 +94,8 @@ def install_within(
     server = look(cursor)
     check_privileges(server, [t.table for t in tables])
     _check_schema(cursor, server, names)
-    now = lock(cursor, server, tables, lock_seconds)
+    locks = lock_for(cursor, names, tables)
+    now = lock(cursor, server, tables, lock_seconds, lambda table: locks[table.oid])
     _make_schema(cursor, names)
     return tuple(_install(cursor, names, captured) for captured in now)
 
@@ -118,6 +113,7 @@ def _has_schema(cursor: psycopg.Cursor[Any], names: Names) -> bool:
 
 
 def _make_schema(cursor: psycopg.Cursor[Any], names: Names) -> None:
+    alone(cursor, names.schema)
     if not _has_schema(cursor, names):
         cursor.execute(f"CREATE SCHEMA {names.schema}".encode())
     cursor.execute(statements.create_guard(names).encode())
@@ -127,7 +123,7 @@ def _make_schema(cursor: psycopg.Cursor[Any], names: Names) -> None:
 def _install(cursor: psycopg.Cursor[Any], names: Names, captured: Captured) -> Installed:
     lost = _make_buffer(cursor, names, captured)
     wide = _as_in_buffer(cursor, names, captured)
-    _drop_strays(cursor, names, captured)
+    drop_strays(cursor, names, captured)
     texts = [
         *statements.create_functions(names, wide),
         *statements.revoke_functions(names, wide),
@@ -136,15 +132,6 @@ def _install(cursor: psycopg.Cursor[Any], names: Names, captured: Captured) -> I
     for text in texts:
         cursor.execute(text.encode())
     return Installed(captured, lost)
-
-
-def _drop_strays(cursor: psycopg.Cursor[Any], names: Names, captured: Captured) -> None:
-    """Triggers that write to this buffer from where they should not: under another name, or on a former partition."""
-    triggers = [names.trigger(captured.oid, event) for event in (*statements.EVENTS, statements.TRUNCATION)]
-    functions = f"^cdc_{names.project}_{captured.oid}_"
-    strays = cursor.execute(_STRAYS, [names.schema, functions, triggers, family(captured)]).fetchall()
-    for trigger, place in strays:
-        cursor.execute(f"DROP TRIGGER {trigger} ON {place}".encode())
 
 
 def _make_buffer(cursor: psycopg.Cursor[Any], names: Names, captured: Captured) -> bool:
@@ -165,7 +152,12 @@ def _make_buffer(cursor: psycopg.Cursor[Any], names: Names, captured: Captured) 
 
 
 def _is_up_to_date(cursor: psycopg.Cursor[Any], names: Names, captured: Captured) -> bool:
-    """Whether functions and buffer are those of the table as it is described: DDL leaves them as they were."""
+    """Whether functions and buffer are those of the table as it is described: DDL leaves them as they were.
+
+    And triggers, too: a partition that is detached keeps some.
+    """
+    if strays(cursor, names, captured):
+        return False
     images = statements.image_columns(captured)
     rows = cursor.execute(_BUFFER_COLUMNS, [list(images), list(images.values()), names.buffer(captured.oid)]).fetchall()
     found = cursor.execute(_SOURCES, [names.schema, f"^cdc_{names.project}_{captured.oid}_"]).fetchall()
@@ -198,7 +190,7 @@ def uninstall(
 ) -> None:
     """Remove the capture of some tables, or of all with whatever is left of the project; what is gone is no error."""
     which = "[0-9]+" if oids is None else f"({'|'.join(map(str, oids))})"
-    with transaction(connection) as cursor:
+    with transaction(connection, lock_seconds=LOCK_SECONDS) as cursor:
         if not _has_schema(cursor, names):
             return
         ours = [names.schema, f"^cdc_{names.project}_{which}_"]
@@ -217,6 +209,7 @@ def uninstall(
 
 def _drop_schema(cursor: psycopg.Cursor[Any], names: Names) -> None:
     """Other projects may share the schema."""
+    alone(cursor, names.schema)
     cursor.execute(f"DROP FUNCTION IF EXISTS {names.guard} (anyelement, anyelement)".encode())
     cursor.execute(f"DROP TABLE IF EXISTS {names.released}".encode())
     if cursor.execute(_IS_EMPTY, [names.schema]).fetchone() == (True,):

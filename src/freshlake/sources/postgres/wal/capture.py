@@ -68,11 +68,6 @@ class WalCapture:
             cursor.execute("SET LOCAL synchronous_commit TO local")
             cursor.execute("SELECT pg_logical_emit_message(true, 'freshlake', '')")
 
-    def step(self, start: LsnPosition, log_bytes: int) -> LsnPosition:
-        """A position to read up to that is at most so much log away: for catching up in parts."""
-        head = self.head()
-        return LsnPosition(head.origin, min(head.lsn, start.lsn + log_bytes))
-
     @contextmanager
     def create_slot(self, tables: Sequence[Captured], *, slot_seconds: float = SLOT_SECONDS) -> Iterator[CopyPoint]:
         """Make the slot, and hold the point at which it begins for the first copy of the tables.

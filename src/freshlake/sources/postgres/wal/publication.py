@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from freshlake.errors import CaptureUnsupported, PrivilegeMissing
@@ -11,7 +11,7 @@ from freshlake.sources.postgres.compare import Reason
 from freshlake.sources.postgres.connection import transaction
 from freshlake.sources.postgres.describe import describe_oids
 from freshlake.sources.postgres.events import Resync
-from freshlake.sources.postgres.locking import LOCK_SECONDS, Lock, acquire, check_privileges, lock
+from freshlake.sources.postgres.locking import LOCK_SECONDS, Lock, acquire, alone, check_privileges, lock
 from freshlake.sources.postgres.naming import Names, literal, quoted
 from freshlake.sources.postgres.server import Server, look
 from freshlake.sources.postgres.tables import Captured, Identity, Partition, Table, TableKind, check_capturable
@@ -88,12 +88,13 @@ def publish(
         server = look(cursor)
         _check(server, names, tables)
         locked = lock(cursor, server, tables, lock_seconds, _mode)
+        alone(cursor, names.schema)
         identities = _noted(cursor, names)
         for place, oid, clause in _to_alter(cursor, locked):
             identities.setdefault(oid, clause)
             cursor.execute(f"ALTER TABLE {place} REPLICA IDENTITY FULL".encode())
         _add(cursor, server, names, tables)
-        cursor.execute(f"COMMENT ON PUBLICATION {names.publication} IS {literal(json.dumps(identities))}".encode())
+        _note(cursor, names, identities)
         marks = dict(cursor.execute(_MEMBERS, [names.publication]).fetchall())
         now = describe_oids(cursor, server, marks)
         return tuple(t.of(now[t.oid]).marked(str(marks[t.oid])) for t in locked)
@@ -143,9 +144,12 @@ def _clause(cursor: psycopg.Cursor[Any], holder: Table | Partition) -> str:
 
 def touch(cursor: psycopg.Cursor[Any], names: Names) -> None:
     """Change the catalog without changing anything."""
-    cursor.execute(
-        f"COMMENT ON PUBLICATION {names.publication} IS {literal(json.dumps(_noted(cursor, names)))}".encode()
-    )
+    alone(cursor, names.schema)
+    _note(cursor, names, _noted(cursor, names))
+
+
+def _note(cursor: psycopg.Cursor[Any], names: Names, identities: dict[str, str]) -> None:
+    cursor.execute(f"COMMENT ON PUBLICATION {names.publication} IS {literal(json.dumps(identities))}".encode())
 
 
 def _noted(cursor: psycopg.Cursor[Any], names: Names) -> dict[str, str]:
@@ -184,25 +188,30 @@ def unpublish(
 
     What is gone is no error.
     """
-    oids = None if oids is None else list(oids)
-    with transaction(connection) as cursor:
+    oids = None if oids is None else {*oids}
+    with transaction(connection, lock_seconds=LOCK_SECONDS) as cursor:
         if cursor.execute("SELECT FROM pg_publication WHERE pubname = %s", [names.publication]).fetchone() is None:
             return
-        noted = _noted(cursor, names)
-        given_back = noted if oids is None else _given_back(cursor, names, set(oids), noted)
-        places = dict(cursor.execute(_PLACES, [[int(oid) for oid in given_back]]).fetchall())
-        acquire(cursor, dict.fromkeys(places.values(), Lock.EVERYTHING), lock_seconds)
+        given_back = _given_back(cursor, names, oids)
+        dropped = [] if oids is None else [str(oid) for oid in published(cursor, names) & oids]
+        # a table leaves the publication under a lock that others wait with, too
+        locks = {**dict.fromkeys(dropped, Lock.ALTERING), **dict.fromkeys(given_back, Lock.EVERYTHING)}
+        places = {str(oid): place for oid, place in cursor.execute(_PLACES, [[*map(int, locks)]])}
+        acquire(cursor, {place: locks[oid] for oid, place in places.items()}, lock_seconds)
+        alone(cursor, names.schema)
         if oids is None:
             cursor.execute(f"DROP PUBLICATION {names.publication}".encode())
         else:
-            _drop_tables(cursor, names, oids, {o: c for o, c in noted.items() if o not in given_back})
-        for oid, clause in given_back.items():
-            if int(oid) in places:
-                cursor.execute(f"ALTER TABLE {places[int(oid)]} REPLICA IDENTITY {clause}".encode())
+            _drop_tables(cursor, names, [places[oid] for oid in dropped if oid in places], given_back)
+        for oid in given_back.keys() & places.keys():
+            cursor.execute(f"ALTER TABLE {places[oid]} REPLICA IDENTITY {given_back[oid]}".encode())
 
 
-def _given_back(cursor: psycopg.Cursor[Any], names: Names, oids: set[int], noted: dict[str, str]) -> dict[str, str]:
-    """The identities of some tables, but of no partition that is still sent with another table."""
+def _given_back(cursor: psycopg.Cursor[Any], names: Names, oids: set[int] | None) -> dict[str, str]:
+    """The identities of some tables or of all, but of no partition that is still sent with another table."""
+    noted = _noted(cursor, names)
+    if oids is None:
+        return noted
     kept = set(_family(cursor, published(cursor, names) - oids))
     return {oid: noted[oid] for oid in _family(cursor, oids) if oid in noted and oid not in kept}
 
@@ -212,12 +221,12 @@ def _family(cursor: psycopg.Cursor[Any], oids: Iterable[int]) -> list[str]:
     return [str(oid) for (oid,) in cursor.execute(_TREE, [list(oids)])]
 
 
-def _drop_tables(cursor: psycopg.Cursor[Any], names: Names, oids: Iterable[int], identities: dict[str, str]) -> None:
-    members = dict(cursor.execute(_MEMBERS, [names.publication]).fetchall())
-    places = dict(cursor.execute(_PLACES, [[oid for oid in oids if oid in members]]).fetchall())
-    for place in places.values():
+def _drop_tables(
+    cursor: psycopg.Cursor[Any], names: Names, places: Iterable[str], given_back: Mapping[str, str]
+) -> None:
+    for place in places:
         cursor.execute(f"ALTER PUBLICATION {names.publication} DROP TABLE {place}".encode())
-    cursor.execute(f"COMMENT ON PUBLICATION {names.publication} IS {literal(json.dumps(identities))}".encode())
+    _note(cursor, names, {oid: clause for oid, clause in _noted(cursor, names).items() if oid not in given_back})
 
 
 def missing(cursor: psycopg.Cursor[Any], names: Names, tables: Iterable[Captured]) -> dict[int, Resync]:
