@@ -37,6 +37,7 @@ from freshlake.sources.postgres.capture import Capture, CopyPoint, Mode
 from freshlake.sources.postgres.compare import Reason
 from freshlake.sources.postgres.connection import transaction
 from freshlake.sources.postgres.events import Resync
+from freshlake.sources.postgres.flushing import flush
 from freshlake.sources.postgres.locking import LOCK_SECONDS
 from freshlake.sources.postgres.naming import Names
 from freshlake.sources.postgres.pool import Pool
@@ -176,10 +177,18 @@ class CapturedDatabase:
             known = newest(seen)
             if known is not None and (place == place_of(known) or not self._has_moved(known, place)):
                 return known
-            pinned = self._catalog.pin_position(seen, place.to_json())
+            pinned = self._pinned(seen, place)
             if pinned is not None:
-                return numbered(pinned.version, place)
+                return pinned
         raise self._busy()
+
+    def _pinned(self, seen: SourceDatabase, place: Place) -> Position | None:
+        """A place under the next number, once all that it sees will survive a crash; None if others pinned one."""
+        if isinstance(place, SnapshotPosition):  # the log is read only as far as it is on disk
+            with self.pool.take() as connection:
+                flush(connection)
+        pinned = self._catalog.pin_position(seen, place.to_json())
+        return None if pinned is None else numbered(pinned.version, place)
 
     def attainable(self, wanted: Position) -> Position:
         """A position that mirrors can be brought to: the newest one if changes may be added up across this one."""
@@ -304,10 +313,10 @@ class CapturedDatabase:
             with ExitStack() as attempt:
                 mode = CaptureState.from_json(seen.capture).mode
                 point = attempt.enter_context(self._point(mode, tables))
-                pinned = self._catalog.pin_position(seen, point.position.to_json())
+                pinned = self._pinned(seen, point.position)
                 if pinned is not None:
                     held.enter_context(attempt.pop_all())
-                    return numbered(pinned.version, point.position), point
+                    return pinned, point
         raise self._busy()
 
     def _point(self, mode: Mode, tables: Sequence[Captured]) -> AbstractContextManager[CopyPoint]:
