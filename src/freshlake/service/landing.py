@@ -88,9 +88,12 @@ class Landing:
             try:
                 resyncs = database.resyncs(start, end)
             except (SourceHistoryLost, SourceReplaced) as error:
-                for mine in standing:
+                # others may have landed this meanwhile, and only then the database gave it up
+                left = [mine for mine in database.mirrored() if mine.stands_at(database.key) == start]
+                for mine in left:
                     self._mark(mine, HISTORY_LOST, error.message)
-                database.restart()
+                if left:
+                    database.restart()
                 continue
             for mine in standing:
                 if (resync := resyncs.get(mine.captured.oid)) is not None:

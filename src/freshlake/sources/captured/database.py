@@ -83,10 +83,14 @@ class Mirrored:
 
 @dataclass
 class Held:
-    """A point that is held for copies, and what was copied there."""
+    """A point that is held for copies of some tables, and what was copied there.
+
+    Others may be truncated or altered meanwhile, and would look empty there.
+    """
 
     point: CopyPoint
     folder: Path
+    oids: frozenset[int]
     copied: dict[int, Spooled] = field(default_factory=dict)
 
 
@@ -303,7 +307,7 @@ class CapturedDatabase:
         """A new position at which these tables may be copied, for as long as the block runs."""
         with ExitStack() as held:
             position, point = self._copy_point(held, tables)
-            self._held[position] = Held(point, self.batches.folder())
+            self._held[position] = Held(point, self.batches.folder(), frozenset(table.oid for table in tables))
             held.callback(self._let_go, position)
             yield position
 
@@ -346,9 +350,9 @@ class CapturedDatabase:
         return [mine.captured for mine in self.mirrored() if mine.stands_at(self.key) == position]
 
     def copy(self, captured: Captured, at: Position) -> Spooled | None:
-        """All rows of a table at a position that is held; None if it is not."""
+        """All rows of a table at a position that is held for it; None if it is not."""
         held = self._held.get(at)
-        if held is None:
+        if held is None or captured.oid not in held.oids:
             return None
         if captured.oid not in held.copied:
             copy = TableCopy(self.pool, captured, held.point.snapshot, held.folder, self._limits)

@@ -1,0 +1,81 @@
+"""What a round does around the refresh of mirrors, against a real database and without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from freshlake.refresh.engine import Engine
+from freshlake.service.captures import Captures
+from freshlake.service.landing import Landing
+from freshlake.service.transitions import Transitions
+from freshlake.sources.captured.positions import place_of
+from freshlake.sources.postgres.events import Resync
+from freshlake.sources.protocol import Position
+from tests.integration.capture_database import Database
+from tests.integration.capture_shop import Shop, opened
+
+
+@pytest.fixture
+def shop(database: Database, tmp_path: Path) -> Iterator[Shop]:
+    database.run("CREATE TABLE t (id int, a text); CREATE TABLE u (id int)")
+    with opened(database, tmp_path / "lake", ("public.t", "public.u")) as made:
+        yield made
+
+
+def landing(shop: Shop) -> Landing:
+    engine = SimpleNamespace(catalog=shop.catalog, reached=lambda step: None)
+    captures = SimpleNamespace(database=lambda name: shop.shop)
+    transitions = SimpleNamespace(settle=lambda name: None)
+    return Landing(cast(Engine, engine), cast(Captures, captures), cast(Transitions, transitions))
+
+
+def marks(shop: Shop) -> dict[str, str]:
+    """Why mirrors are to be copied anew."""
+    return {mine.captured.table.name: mine.resync for mine in shop.shop.mirrored() if mine.resync is not None}
+
+
+def test_a_table_is_copied_only_at_a_point_that_was_made_for_it(shop: Shop) -> None:
+    """Nobody is kept from truncating the others, which empties them for the snapshot, too."""
+    shop.database.run("INSERT INTO t VALUES (1, 'x'); INSERT INTO u VALUES (1)")
+    with shop.shop.copying([shop.captured["t"]]) as at:
+        shop.database.run("TRUNCATE u; INSERT INTO u SELECT generate_series(1, 10)")
+        assert shop.shop.copy(shop.captured["u"], at) is None
+        copied = shop.shop.copy(shop.captured["t"], at)
+        assert copied is not None
+        assert copied.count == 1
+
+
+def test_what_others_have_landed_and_given_up_meanwhile_is_not_lost(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.database.run("INSERT INTO t VALUES (1, 'x')")
+    end, read = shop.shop.head(), shop.shop.resyncs
+
+    def overtaken(start: Position, upto: Position) -> dict[int, Resync]:
+        for name in shop.mirrors:
+            shop.moves(name, end)
+        shop.shop.release()
+        return read(start, upto)
+
+    monkeypatch.setattr(shop.shop, "resyncs", overtaken)
+    landing(shop)._notice(shop.shop, end)
+    assert marks(shop) == {}
+
+
+def test_of_what_is_given_up_only_who_still_stands_there_is_copied(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop.database.run("INSERT INTO t VALUES (1, 'x')")
+    end, read = shop.shop.head(), shop.shop.resyncs
+
+    def overtaken(start: Position, upto: Position) -> dict[int, Resync]:
+        shop.moves("t", end)
+        shop.shop.triggers.confirm(place_of(end))
+        return read(start, upto)
+
+    monkeypatch.setattr(shop.shop, "resyncs", overtaken)
+    landing(shop)._notice(shop.shop, end)
+    assert marks(shop).keys() == {"u"}
