@@ -9,6 +9,7 @@ from typing import cast
 
 import pytest
 
+from freshlake.errors import FuseBlown
 from freshlake.refresh.engine import Engine
 from freshlake.service.captures import Captures
 from freshlake.service.landing import Landing
@@ -63,7 +64,7 @@ def test_what_others_have_landed_and_given_up_meanwhile_is_not_lost(
         return read(start, upto)
 
     monkeypatch.setattr(shop.shop, "resyncs", overtaken)
-    landing(shop)._notice(shop.shop, end)
+    landing(shop)._notice(shop.shop, end, ())
     assert marks(shop) == {}
 
 
@@ -77,5 +78,44 @@ def test_of_what_is_given_up_only_who_still_stands_there_is_copied(shop: Shop, m
         return read(start, upto)
 
     monkeypatch.setattr(shop.shop, "resyncs", overtaken)
-    landing(shop)._notice(shop.shop, end)
+    landing(shop)._notice(shop.shop, end, ())
     assert marks(shop).keys() == {"u"}
+
+
+def fails(shop: Shop, table: str) -> None:
+    """A refresh after which a mirror rests until somebody has looked at it."""
+    lease = shop.leased(table)
+    refresh = shop.catalog.begin_refresh(lease).refresh_id
+    shop.catalog.fail_refresh(refresh, FuseBlown("too many rows"), max_consecutive_errors=3, fatal=True)
+    shop.catalog.release_lease(lease)
+
+
+def test_nothing_is_read_or_kept_for_a_mirror_in_error_that_others_have_passed(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = shop.shop.head()
+    shop.database.run("INSERT INTO t VALUES (1, 'x'); INSERT INTO u VALUES (1)")
+    fails(shop, "u")
+    second = shop.shop.head()
+    shop.moves("t", second)
+    shop.database.run("INSERT INTO t VALUES (2, 'y')")
+    end, read, starts = shop.shop.head(), shop.shop.resyncs, []
+
+    def noted(start: Position, upto: Position) -> dict[int, Resync]:
+        starts.append(start)
+        return read(start, upto)
+
+    monkeypatch.setattr(shop.shop, "resyncs", noted)
+    landing(shop)._notice(shop.shop, end, ())
+    assert (starts, marks(shop)) == ([second], {})
+    landing(shop)._notice(shop.shop, end, {shop.mirrors["u"].id})
+    assert sorted(starts[1:], key=lambda at: at.version) == [first, second], "who asks for it brings it along"
+    landing(shop)._release("shop")
+    assert marks(shop) == {"u": "history-lost: others have gone on without it"}
+    assert (shop.rows("t"), shop.rows("u"), shop.shop.standing()) == (1, 0, [second])
+
+
+def test_a_mirror_in_error_that_nobody_has_passed_goes_on_from_where_it_stands(shop: Shop) -> None:
+    fails(shop, "u")
+    landing(shop)._release("shop")
+    assert marks(shop) == {}
