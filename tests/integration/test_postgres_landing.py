@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -13,12 +14,13 @@ from freshlake.errors import FuseBlown
 from freshlake.refresh.engine import Engine
 from freshlake.service.captures import Captures
 from freshlake.service.landing import Landing
+from freshlake.service.moment import Round
 from freshlake.service.transitions import Transitions
 from freshlake.sources.captured.positions import place_of
 from freshlake.sources.postgres.events import Resync
 from freshlake.sources.protocol import Position
 from tests.integration.capture_database import Database
-from tests.integration.capture_shop import Shop, opened
+from tests.integration.capture_shop import NOW, Shop, opened
 
 
 @pytest.fixture
@@ -30,7 +32,11 @@ def shop(database: Database, tmp_path: Path) -> Iterator[Shop]:
 
 def landing(shop: Shop) -> Landing:
     engine = SimpleNamespace(catalog=shop.catalog, reached=lambda step: None)
-    captures = SimpleNamespace(database=lambda name: shop.shop)
+    captures = SimpleNamespace(
+        database=lambda name: shop.shop,
+        renewed=lambda database, mirror, before: before,
+        mirrors=SimpleNamespace(fits=lambda mirror, schema: True),
+    )
     transitions = SimpleNamespace(settle=lambda name: None)
     return Landing(cast(Engine, engine), cast(Captures, captures), cast(Transitions, transitions))
 
@@ -119,3 +125,25 @@ def test_a_mirror_in_error_that_nobody_has_passed_goes_on_from_where_it_stands(s
     fails(shop, "u")
     landing(shop)._release("shop")
     assert marks(shop) == {}
+
+
+def test_a_round_looks_where_mirrors_stand_before_it_notes_where_they_go(shop: Shop) -> None:
+    start, note = shop.shop.head(), f"SELECT landed FROM {shop.shop.names.released}"
+    shop.shop.land(start)
+    shop.moves("t", start)
+    shop.database.run(f"UPDATE {shop.shop.names.released} SET landed = '3:3:'")
+    with ExitStack() as held:
+        moment, at, due = landing(shop)._ready(held, "shop", Round({}, NOW), set())
+        assert at is not None
+        assert moment.pins[shop.shop.key] == at
+        assert {mine.captured.table.name for mine in due} == marks(shop).keys() == {"t", "u"}
+        assert f"snapshot {shop.database.one(note)}" == at.fingerprint
+
+
+def test_what_is_landed_without_a_copy_is_noted_first(shop: Shop) -> None:
+    shop.database.run("INSERT INTO t VALUES (1, 'x')")
+    with ExitStack() as held:
+        moment, at, _ = landing(shop)._ready(held, "shop", Round({}, NOW), set())
+    assert (at, marks(shop), shop.shop.lost()) == (None, {}, {})
+    note = shop.database.one(f"SELECT landed FROM {shop.shop.names.released}")
+    assert f"snapshot {note}" == moment.pins[shop.shop.key].fingerprint

@@ -33,6 +33,7 @@ def landed(shop: Shop, script: str) -> Position:
     """What a round does: changes arrive in all mirrors, and the database forgets them."""
     shop.database.run(script)
     end = shop.shop.head()
+    shop.shop.land(end)
     for name in shop.mirrors:
         shop.moves(name, end)
     shop.shop.release()
@@ -44,15 +45,16 @@ def marker(shop: Shop) -> str:
     return shop.shop.names.released
 
 
-def put_back(shop: Shop, note: tuple[str, str]) -> None:
+def put_back(shop: Shop, note: tuple[str, str, str]) -> None:
     """The database knows no more than it did when this was noted."""
-    shop.database.application.execute(f"UPDATE {marker(shop)} SET origin = %s, snapshot = %s".encode(), note)
+    update = f"UPDATE {marker(shop)} SET origin = %s, snapshot = %s, landed = %s"
+    shop.database.application.execute(update.encode(), note)
 
 
-def noted(shop: Shop) -> tuple[str, str]:
-    row = shop.database.application.execute(f"SELECT origin, snapshot FROM {marker(shop)}".encode()).fetchone()
+def noted(shop: Shop) -> tuple[str, str, str]:
+    row = shop.database.application.execute(f"SELECT origin, snapshot, landed FROM {marker(shop)}".encode()).fetchone()
     assert row is not None
-    return row[0], row[1]
+    return row[0], row[1], row[2]
 
 
 def copied(lake: Path, backup: Path) -> Path:
@@ -85,14 +87,47 @@ def test_a_database_that_was_put_back_is_not_read_on(shop: Shop) -> None:
     put_back(shop, before)
     end = shop.shop.head()
     assert end.version == start.version + 1
-    with pytest.raises(SourceReplaced, match="put back"):
-        shop.shop.resyncs(start, end)
-    shop.shop.restart()
+    assert [type(error) for error in shop.shop.lost().values()] == [SourceReplaced]
+    shop.shop.land(end)
     for name in shop.mirrors:
         shop.moves(name, end)
-    assert shop.shop.resyncs(end, shop.shop.head()) == {}, "copied anew, it is read on"
+    assert (shop.shop.lost(), shop.shop.resyncs(end, shop.shop.head())) == ({}, {}), "copied anew, it is read on"
     landed(shop, "INSERT INTO t VALUES (3, 'y')")
     assert noted(shop) > before
+
+
+def test_a_database_that_was_put_back_is_noticed_also_when_one_mirror_lags(shop: Shop) -> None:
+    """What is given up is what the slowest one has landed, so it says nothing of those that went on."""
+    before = landed(shop, "INSERT INTO t VALUES (1, 'x')")
+    old = noted(shop)
+    shop.database.run("INSERT INTO t VALUES (2, 'it forgets')")
+    start = shop.shop.head()
+    shop.shop.land(start)
+    shop.moves("t", start)
+    shop.shop.release()
+    assert (noted(shop)[1], shop.shop.lost()) == (old[1], {})
+    put_back(shop, old)
+    shop.database.run("DO $$ BEGIN FOR i IN 1..50 LOOP INSERT INTO t VALUES (i, 'unseen'); COMMIT; END LOOP; END $$")
+    assert shop.shop.head().version == start.version + 1
+    assert {at: type(error) for at, error in shop.shop.lost().items()} == {start: SourceReplaced}
+    assert before in shop.shop.standing(), "the one that lags is read on"
+
+
+def test_where_mirrors_go_is_noted_once_and_never_less(shop: Shop) -> None:
+    start = landed(shop, "INSERT INTO t VALUES (1, 'x')")
+    end = landed(shop, "INSERT INTO t VALUES (2, 'y')")
+    known = noted(shop)
+    assert known[2] == end.fingerprint.removeprefix("snapshot ")
+    shop.shop.land(start)
+    shop.shop.land(end)
+    assert noted(shop) == known
+
+
+def test_a_note_of_an_earlier_version_is_added_to(shop: Shop) -> None:
+    shop.database.run(f"ALTER TABLE {marker(shop)} DROP COLUMN landed")
+    assert shop.shop.lost() == {}
+    landed(shop, "INSERT INTO t VALUES (1, 'x')")
+    assert noted(shop)[2]
 
 
 def test_what_is_given_up_while_it_is_read_is_missed(shop: Shop) -> None:

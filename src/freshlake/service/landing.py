@@ -65,10 +65,12 @@ class Landing:
             self._notice(database, end, asked)
             due = self._due(database, asked)
             if not due:
+                database.land(end)
                 return moment, None, []
             # a slot that is made begins for all tables; otherwise only those that are copied are kept from DDL
             kept = [mine for mine in database.mirrored() if _is_there(mine)] if database.reads_log else due
             at = held.enter_context(database.copying([mine.captured for mine in kept]))
+            database.land(at)
         except FreshlakeError as error:
             pins = {k: v for k, v in moment.pins.items() if k != key}
             return replace(moment, pins=pins, unreachable={**moment.unreachable, key: error}), None, []
@@ -82,22 +84,25 @@ class Landing:
         for mine in mirrored:
             if mine.captured.oid in gaps and mine.resync is None:
                 self._mark(mine, gaps[mine.captured.oid].reason, gaps[mine.captured.oid].detail)
+        # also where nothing is read from: when others have landed more, the database knows no difference any more
+        for start, error in database.lost().items():
+            self._mark_lost(database, start, error)
         mirrored = [mine for mine in database.mirrored() if _is_followed(mine, asked)]
         for start in {at for mine in mirrored if (at := mine.stands_at(database.key)) is not None and at != end}:
-            standing = [mine for mine in mirrored if mine.stands_at(database.key) == start]
             try:
                 resyncs = database.resyncs(start, end)
             except (SourceHistoryLost, SourceReplaced) as error:
-                # others may have landed this meanwhile, and only then the database gave it up
-                left = [mine for mine in database.mirrored() if mine.stands_at(database.key) == start]
-                for mine in left:
-                    self._mark(mine, HISTORY_LOST, error.message)
-                if left:
-                    database.restart()
+                self._mark_lost(database, start, error)
                 continue
-            for mine in standing:
-                if (resync := resyncs.get(mine.captured.oid)) is not None:
+            for mine in mirrored:
+                if mine.stands_at(database.key) == start and (resync := resyncs.get(mine.captured.oid)) is not None:
                     self._mark(mine, resync.reason, resync.detail)
+
+    def _mark_lost(self, database: CapturedDatabase, start: Position, error: FreshlakeError) -> None:
+        """Mark those that still stand there: others may have landed this meanwhile, after which it was given up."""
+        for mine in database.mirrored():
+            if mine.stands_at(database.key) == start:
+                self._mark(mine, HISTORY_LOST, error.message)
 
     def _mark(self, mine: Mirrored, reason: str, words: str) -> None:
         # before anything is captured anew: from then on nobody could see that something is missing

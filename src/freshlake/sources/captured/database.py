@@ -23,6 +23,7 @@ from freshlake.catalog.source_records import SourceDatabase
 from freshlake.catalog.store import Catalog
 from freshlake.errors import (
     CaptureBusy,
+    FreshlakeError,
     SourceHistoryLost,
     SourceReplaced,
 )
@@ -48,6 +49,7 @@ from freshlake.sources.postgres.server import Server, look
 from freshlake.sources.postgres.tables import Captured
 from freshlake.sources.postgres.trigger.buffers import published_by
 from freshlake.sources.postgres.trigger.capture import TriggerCapture
+from freshlake.sources.postgres.trigger.released import check_kept, check_known, note_landed
 from freshlake.sources.postgres.wal.capture import WalCapture
 from freshlake.sources.postgres.wal.publication import obstacles
 from freshlake.sources.postgres.wal.slot import SlotState
@@ -114,7 +116,7 @@ class CapturedDatabase:
         self.names = Names(project_of(catalog.lake_id, record.name))
         self.pool = Pool(ConnectionReference.parse(record.connection))
         self.log = WalCapture(self.pool, self.names)
-        self.triggers = TriggerCapture(self.pool, self.names, released=lambda: self.state().released)
+        self.triggers = TriggerCapture(self.pool, self.names)
         self.ways: dict[Mode, Capture] = {Mode.TRIGGER: self.triggers, Mode.WAL: self.log}
         self._catalog, self._spark, self._limits = catalog, spark, limits or CopyLimits()
         self._takes_all = takes_all
@@ -122,6 +124,7 @@ class CapturedDatabase:
         self._held: dict[Position, Held] = {}
         self._sound: tuple[Mode, str] | None = None
         self._policies: dict[int, str] = {}
+        self._landed: Position | None = None
         self._released: Position | None = None
         self.batches = Batches(self.name, self.ways, self.state, self._staging)
 
@@ -200,24 +203,35 @@ class CapturedDatabase:
 
     def _has_moved(self, start: Position, end: Place) -> bool:
         """Whether a mirror has something to do: rows, DDL, or a copy that is due."""
-        active = [m for m in self.mirrored() if m.mirror.status is not Status.ERROR]
+        mirrored = self.mirrored()
+        active = [m for m in mirrored if m.mirror.status is not Status.ERROR]
         if any(m.stands_at(self.key) is None for m in active) or start.table_id != end.origin:
             return True
-        tables, begin, released = [m.captured for m in active], place_of(start), self.state().released
+        tables, begin, standing = [m.captured for m in active], place_of(start), self._standing(mirrored)
         with self.pool.take() as connection, transaction(connection, read_only=True) as cursor:
-            if self._gaps(cursor, tables) or not self._is_kept(cursor, begin, released):
+            if self._gaps(cursor, tables) or self._lost(cursor, standing):
                 return True
             if isinstance(begin, SnapshotPosition) and isinstance(end, SnapshotPosition):
                 return has_changes(cursor, self.names, tables, begin, end)
         return self._has_log(start, end, tables)
 
-    def _is_kept(self, cursor: psycopg.Cursor[Any], start: Place, released: Place | None) -> bool:
-        """Whether the database still has what leads on from a position; if not, the mirrors are copied at a new one."""
-        try:
-            self.triggers.check_kept(cursor, start, released)
-        except (SourceHistoryLost, SourceReplaced):
-            return False
-        return True
+    def lost(self) -> dict[Position, FreshlakeError]:
+        """Where mirrors stand that the database does not lead on from, because it or the lake was put back."""
+        standing = self.standing()
+        with self.pool.take() as connection, transaction(connection, read_only=True) as cursor:
+            return self._lost(cursor, standing)
+
+    def _lost(self, cursor: psycopg.Cursor[Any], standing: Sequence[Position]) -> dict[Position, FreshlakeError]:
+        found: dict[Position, FreshlakeError] = {}
+        for position in {*standing}:
+            place = place_of(position)
+            if isinstance(place, SnapshotPosition):
+                try:
+                    check_known(cursor, self.names, place)
+                    check_kept(cursor, self.names, place)
+                except (SourceHistoryLost, SourceReplaced) as error:
+                    found[position] = error
+        return found
 
     def _has_log(self, start: Position, end: Place, tables: Sequence[Captured]) -> bool:
         """Whether the log has a change of these tables, or is so long that the database should forget some of it."""
@@ -369,29 +383,28 @@ class CapturedDatabase:
 
     # Forgetting ------------------------------------------------------------------------------------------------------
 
+    def land(self, upto: Position) -> None:
+        """Let the database know how far mirrors go, before any does; see `released`."""
+        place = place_of(upto)
+        if isinstance(place, SnapshotPosition) and upto != self._landed:
+            with self.pool.take() as connection, transaction(connection, lock_seconds=LOCK_SECONDS) as cursor:
+                note_landed(cursor, self.names, place)
+            self._landed = upto
+
     def release(self) -> None:
         """Let the database forget what every mirror has landed."""
         slowest = min(self.standing(), key=lambda position: position.version, default=None)
         if slowest is not None and slowest != self._released:
             place = place_of(slowest)
             self.ways[mode_of(place)].confirm(place)
-            self._note_released(place)
             self._released = slowest
-
-    def restart(self) -> None:
-        """What the database gave up does not matter to mirrors that are copied anew."""
-        self._note_released(None)
-
-    def _note_released(self, place: Place | None) -> None:
-        with self._catalog.transaction():
-            state = self.state()
-            if state.mode is Mode.TRIGGER and not state.crossings and state.released != place:
-                state = replace(state, released=place)
-                self._catalog.put_capture(self.name, state.to_json(), state.word)
 
     def standing(self) -> list[Position]:
         """How far each mirror has come that can go on from there."""
-        found = (mine.stands_at(self.key) for mine in self.mirrored())
+        return self._standing(self.mirrored())
+
+    def _standing(self, mirrored: Sequence[Mirrored]) -> list[Position]:
+        found = (mine.stands_at(self.key) for mine in mirrored)
         return [position for position in found if position is not None]
 
     def close(self) -> None:
