@@ -238,6 +238,8 @@ class CapturedDatabase:
         begin = place_of(start)
         if not isinstance(begin, LsnPosition) or not isinstance(end, LsnPosition) or end.lsn - begin.lsn > _LOG_BYTES:
             return True
+        if self.batches.is_busy:
+            return True  # a position more costs less than waiting for who reads a long log
         try:
             return not self.batches.between(start, numbered(start.version + 1, end), lambda: tables).is_empty
         except (SourceHistoryLost, SourceReplaced):
