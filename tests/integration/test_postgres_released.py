@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from pyspark.sql import SparkSession
@@ -16,7 +16,9 @@ from freshlake.catalog import Catalog
 from freshlake.clock import ManualClock
 from freshlake.errors import SourceHistoryLost, SourceReplaced
 from freshlake.sources.captured import CapturedDatabase
+from freshlake.sources.captured import database as captured_database
 from freshlake.sources.captured.positions import place_of
+from freshlake.sources.postgres import watching
 from freshlake.sources.protocol import Position
 from tests.integration.capture_database import Database
 from tests.integration.capture_shop import NOW, Shop, opened
@@ -183,6 +185,21 @@ def test_policies_that_change_are_told_once_and_capture_goes_on(shop: Shop, capl
     shop.database.run("DROP POLICY p ON t")
     landed(shop, "INSERT INTO u VALUES (1)")
     assert "row security of shop.public.t" in caplog.text
+
+
+def test_what_has_changed_is_described_once(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[int]] = []
+    for module in (captured_database, watching):
+        if (describe := getattr(module, "describe_oids", None)) is not None:
+
+            def counted(cursor: Any, server: Any, oids: list[int], describe: Any = describe) -> Any:
+                asked.append(oids)
+                return describe(cursor, server, oids)
+
+            monkeypatch.setattr(module, "describe_oids", counted)
+    shop.database.run("ALTER TABLE t ADD COLUMN more int; ALTER TABLE u ENABLE ROW LEVEL SECURITY")
+    assert shop.shop.gaps() == {}
+    assert asked == [[captured.oid for captured in shop.captured.values()]]
 
 
 def test_a_database_without_a_note_gets_one(shop: Shop) -> None:

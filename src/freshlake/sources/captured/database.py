@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -37,6 +37,7 @@ from freshlake.sources.postgres.blocking import block, unblock
 from freshlake.sources.postgres.capture import Capture, CopyPoint, Mode
 from freshlake.sources.postgres.compare import Reason
 from freshlake.sources.postgres.connection import transaction
+from freshlake.sources.postgres.describe import describe_oids
 from freshlake.sources.postgres.events import Resync
 from freshlake.sources.postgres.flushing import flush
 from freshlake.sources.postgres.locking import LOCK_SECONDS
@@ -46,7 +47,7 @@ from freshlake.sources.postgres.position import LsnPosition, SnapshotPosition
 from freshlake.sources.postgres.position import Position as Place
 from freshlake.sources.postgres.reference import ConnectionReference
 from freshlake.sources.postgres.server import Server, look
-from freshlake.sources.postgres.tables import Captured
+from freshlake.sources.postgres.tables import Captured, Table
 from freshlake.sources.postgres.trigger.buffers import published_by
 from freshlake.sources.postgres.trigger.capture import TriggerCapture
 from freshlake.sources.postgres.trigger.released import check_kept, check_known, note_landed
@@ -275,24 +276,26 @@ class CapturedDatabase:
         if sign == self._sound:
             return {}
         server = look(cursor)
-        self._tell_of_policies(cursor, server, tables)
-        found = {**self._grown(cursor, server, tables), **gaps(cursor, server, self.names, tables, mode)}
+        now = describe_oids(cursor, server, [table.oid for table in tables])
+        self._tell_of_policies(server, tables, now)
+        found = {**self._grown(tables, now), **gaps(cursor, server, self.names, tables, now, mode)}
         if not found:
             self._sound = sign
         return found
 
-    def _tell_of_policies(self, cursor: psycopg.Cursor[Any], server: Server, tables: Sequence[Captured]) -> None:
+    def _tell_of_policies(self, server: Server, tables: Sequence[Captured], now: Mapping[int, Table]) -> None:
         """Capture sees all rows whatever policies say, so nothing is done about them; it is said once."""
-        for captured, now in reguarded(cursor, server, tables):
-            if self._policies.get(now.oid) != now.row_security:
-                self._policies[now.oid] = now.row_security
-                hidden = f"; user {server.user} needs BYPASSRLS before it can be copied again" if now.hides_rows else ""
+        for captured, table in reguarded(tables, now):
+            if self._policies.get(table.oid) != table.row_security:
+                self._policies[table.oid] = table.row_security
+                needs = f"; user {server.user} needs BYPASSRLS before it can be copied again"
+                hidden = needs if table.hides_rows else ""
                 told = (f"{self.name}.{captured.table.full_name}", hidden)
                 _log.warning("row security of %s has changed; its mirror has all rows as before%s", *told)
 
-    def _grown(self, cursor: psycopg.Cursor[Any], server: Server, tables: Sequence[Captured]) -> dict[int, Resync]:
+    def _grown(self, tables: Sequence[Captured], now: Mapping[int, Table]) -> dict[int, Resync]:
         """The tables that have got columns, if somebody reads all that there are."""
-        new, known = added(cursor, server, tables), {mine.captured.oid: mine for mine in self.mirrored()}
+        new, known = added(tables, now), {mine.captured.oid: mine for mine in self.mirrored()}
         return {
             oid: Resync(known[oid].captured, Reason.SCHEMA_CHANGED, f"columns added: {', '.join(names)}")
             for oid, names in new.items()
