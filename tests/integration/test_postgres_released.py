@@ -16,7 +16,7 @@ from freshlake.catalog import Catalog
 from freshlake.clock import ManualClock
 from freshlake.errors import SourceHistoryLost, SourceReplaced
 from freshlake.sources.captured import CapturedDatabase
-from freshlake.sources.captured import database as captured_database
+from freshlake.sources.captured import gaps as captured_gaps
 from freshlake.sources.captured.positions import place_of
 from freshlake.sources.postgres import watching
 from freshlake.sources.protocol import Position
@@ -189,7 +189,7 @@ def test_policies_that_change_are_told_once_and_capture_goes_on(shop: Shop, capl
 
 def test_what_has_changed_is_described_once(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[int]] = []
-    for module in (captured_database, watching):
+    for module in (captured_gaps, watching):
         if (describe := getattr(module, "describe_oids", None)) is not None:
 
             def counted(cursor: Any, server: Any, oids: list[int], describe: Any = describe) -> Any:

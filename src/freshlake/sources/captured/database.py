@@ -7,8 +7,7 @@ read up to it. So every mirror that stands at a position holds the same state of
 from __future__ import annotations
 
 import hashlib
-import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,15 +28,14 @@ from freshlake.errors import (
 )
 from freshlake.sources.captured.batch import TableChange
 from freshlake.sources.captured.copying import CopyLimits, TableCopy
+from freshlake.sources.captured.gaps import Gaps
 from freshlake.sources.captured.positions import newest, numbered, place_of
 from freshlake.sources.captured.reading import Batches
 from freshlake.sources.captured.spool import Spooled, clear
 from freshlake.sources.captured.state import CaptureState, mode_of
 from freshlake.sources.postgres.blocking import block, unblock
 from freshlake.sources.postgres.capture import Capture, CopyPoint, Mode
-from freshlake.sources.postgres.compare import Reason
 from freshlake.sources.postgres.connection import transaction
-from freshlake.sources.postgres.describe import describe_oids
 from freshlake.sources.postgres.events import Resync
 from freshlake.sources.postgres.flushing import flush
 from freshlake.sources.postgres.locking import LOCK_SECONDS
@@ -46,22 +44,20 @@ from freshlake.sources.postgres.pool import Pool
 from freshlake.sources.postgres.position import LsnPosition, SnapshotPosition
 from freshlake.sources.postgres.position import Position as Place
 from freshlake.sources.postgres.reference import ConnectionReference
-from freshlake.sources.postgres.server import Server, look
-from freshlake.sources.postgres.tables import Captured, Table
+from freshlake.sources.postgres.server import look
+from freshlake.sources.postgres.tables import Captured
 from freshlake.sources.postgres.trigger.buffers import published_by
 from freshlake.sources.postgres.trigger.capture import TriggerCapture
-from freshlake.sources.postgres.trigger.released import check_kept, check_known, note_landed
+from freshlake.sources.postgres.trigger.released import note_landed, read_note
 from freshlake.sources.postgres.wal.capture import WalCapture
 from freshlake.sources.postgres.wal.publication import obstacles
 from freshlake.sources.postgres.wal.slot import SlotState
 from freshlake.sources.postgres.wal.slot import state as slot_state
-from freshlake.sources.postgres.watching import added, gaps, has_changes, reguarded, signature
+from freshlake.sources.postgres.watching import has_changes
 from freshlake.sources.protocol import Position
 
 if TYPE_CHECKING:
     import psycopg
-
-_log = logging.getLogger("freshlake")
 
 _ATTEMPTS = 5
 """Others may pin a position at the same time; they do not do so all the time."""
@@ -123,8 +119,7 @@ class CapturedDatabase:
         self._takes_all = takes_all
         self._staging = staging / uuid4().hex
         self._held: dict[Position, Held] = {}
-        self._sound: tuple[Mode, str] | None = None
-        self._policies: dict[int, str] = {}
+        self._ddl = Gaps(record.name, self.names, self._is_whole)
         self._landed: Position | None = None
         self._released: Position | None = None
         self.batches = Batches(self.name, self.ways, self.state, self._staging)
@@ -223,13 +218,13 @@ class CapturedDatabase:
             return self._lost(cursor, standing)
 
     def _lost(self, cursor: psycopg.Cursor[Any], standing: Sequence[Position]) -> dict[Position, FreshlakeError]:
-        found: dict[Position, FreshlakeError] = {}
+        note, found = read_note(cursor, self.names), dict[Position, FreshlakeError]()
         for position in {*standing}:
             place = place_of(position)
             if isinstance(place, SnapshotPosition):
                 try:
-                    check_known(cursor, self.names, place)
-                    check_kept(cursor, self.names, place)
+                    note.check_known(place)
+                    note.check_kept(place)
                 except (SourceHistoryLost, SourceReplaced) as error:
                     found[position] = error
         return found
@@ -270,37 +265,11 @@ class CapturedDatabase:
         return self.state().mode is Mode.WAL and bool(self.mirrored())
 
     def _gaps(self, cursor: psycopg.Cursor[Any], tables: Sequence[Captured]) -> dict[int, Resync]:
-        """Looked for only if something is not as it was when nothing was found."""
-        mode = self.state().mode
-        sign = (mode, signature(cursor, self.names, tables))
-        if sign == self._sound:
-            return {}
-        server = look(cursor)
-        now = describe_oids(cursor, server, [table.oid for table in tables])
-        self._tell_of_policies(server, tables, now)
-        found = {**self._grown(tables, now), **gaps(cursor, server, self.names, tables, now, mode)}
-        if not found:
-            self._sound = sign
-        return found
+        return self._ddl.find(cursor, self.state().mode, tables)
 
-    def _tell_of_policies(self, server: Server, tables: Sequence[Captured], now: Mapping[int, Table]) -> None:
-        """Capture sees all rows whatever policies say, so nothing is done about them; it is said once."""
-        for captured, table in reguarded(tables, now):
-            if self._policies.get(table.oid) != table.row_security:
-                self._policies[table.oid] = table.row_security
-                needs = f"; user {server.user} needs BYPASSRLS before it can be copied again"
-                hidden = needs if table.hides_rows else ""
-                told = (f"{self.name}.{captured.table.full_name}", hidden)
-                _log.warning("row security of %s has changed; its mirror has all rows as before%s", *told)
-
-    def _grown(self, tables: Sequence[Captured], now: Mapping[int, Table]) -> dict[int, Resync]:
-        """The tables that have got columns, if somebody reads all that there are."""
-        new, known = added(tables, now), {mine.captured.oid: mine for mine in self.mirrored()}
-        return {
-            oid: Resync(known[oid].captured, Reason.SCHEMA_CHANGED, f"columns added: {', '.join(names)}")
-            for oid, names in new.items()
-            if oid in known and self._takes_all(known[oid].mirror)
-        }
+    def _is_whole(self, captured: Captured) -> bool:
+        found = (mine.mirror for mine in self.mirrored() if mine.captured.oid == captured.oid)
+        return any(map(self._takes_all, found))
 
     def guard(self, *, blocks: bool) -> None:
         """Refuse DDL on what is captured now, or let all of it pass; raises PrivilegeMissing."""

@@ -25,7 +25,7 @@ from freshlake.sources.postgres.server import Server, look
 from freshlake.sources.postgres.tables import Captured, Table
 from freshlake.sources.postgres.trigger.buffers import clean
 from freshlake.sources.postgres.trigger.presence import missing
-from freshlake.sources.postgres.trigger.released import check_kept
+from freshlake.sources.postgres.trigger.released import read_note
 from freshlake.sources.postgres.trigger.statements import by_row
 
 if TYPE_CHECKING:
@@ -89,12 +89,12 @@ class TriggerCapture:
                 server = look(cursor)
                 _check_origin(start, server)
                 if snapshot is None:
-                    check_kept(cursor, self._names, start)
+                    read_note(cursor, self._names).check_kept(start)
                 _check(start, end, seen(cursor, server.origin))
                 yield from self._events(cursor, server, start, end, tables)
             # a buffer that is emptied at once is empty for everybody, so what was read may lack what it had
             with transaction(connection, read_only=True) as cursor:
-                check_kept(cursor, self._names, start)
+                read_note(cursor, self._names).check_kept(start)
 
     def _events(
         self,

@@ -8,6 +8,7 @@ does so: whoever reads on from a place lies between the two.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from freshlake.errors import SourceHistoryLost, SourceReplaced
@@ -20,6 +21,41 @@ if TYPE_CHECKING:
 _HAS_SCHEMA = "SELECT to_regnamespace(%s) IS NOT NULL"
 _HAS_TABLE = "SELECT to_regclass(%s) IS NOT NULL"
 _IS_WHOLE = "SELECT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = 'landed')"
+
+
+@dataclass(frozen=True)
+class Note:
+    """How far mirrors may have come, and how far changes are given up; None where nothing is known of it."""
+
+    landed: SnapshotPosition | None = None
+    released: SnapshotPosition | None = None
+
+    def check_known(self, start: SnapshotPosition) -> None:
+        """Raise if the database does not know that a mirror has come to where it stands."""
+        if self.landed is not None and self.landed.origin == start.origin and not _reaches(self.landed, start):
+            raise SourceReplaced(
+                "the database was put back to an older state",
+                detail=f"it knows of mirrors that came to {self.landed.text}, and one stands at {start.text}",
+                hint="copy its tables anew",
+            )
+
+    def check_kept(self, start: SnapshotPosition) -> None:
+        """Raise if changes that lead on from a position are gone."""
+        if self.released is not None and self.released.origin == start.origin and not _reaches(start, self.released):
+            raise SourceHistoryLost(
+                "changes after this position are not kept any more",
+                detail=f"they were given up to {self.released.text}, and {start.text} is wanted",
+                hint="copy the tables anew",
+            )
+
+
+def read_note(cursor: psycopg.Cursor[Any], names: Names) -> Note:
+    """The note as the cursor's transaction sees it; one of an earlier version says less."""
+    if not _is(cursor, _HAS_TABLE, names.released):
+        return Note()
+    query = f"SELECT origin, to_jsonb(r) ->> 'landed', snapshot FROM {names.released} r"
+    origin, *texts = cursor.execute(query.encode()).fetchone() or ("", None, None)
+    return Note(*(None if text is None else SnapshotPosition.parse(str(origin), text) for text in texts))
 
 
 def prepare(cursor: psycopg.Cursor[Any], names: Names) -> None:
@@ -49,48 +85,17 @@ def _note(cursor: psycopg.Cursor[Any], names: Names, column: str, upto: Snapshot
     """Whoever is late with an older position changes nothing."""
     prepare(cursor, names)
     cursor.execute(f"SELECT FROM {names.released} FOR UPDATE".encode())
-    known = _noted(cursor, names, column, upto.origin)
-    if known is None or upto.is_ahead_of(known):
-        forget = (
-            f"UPDATE {names.released} SET origin = %s, snapshot = NULL, landed = NULL WHERE origin IS DISTINCT FROM %s"
-        )
-        cursor.execute(forget.encode(), [upto.origin, upto.origin])
+    note = read_note(cursor, names)
+    known = note.landed if column == "landed" else note.released
+    if known is None or known.origin != upto.origin or upto.is_ahead_of(known):
+        renew = f"UPDATE {names.released} SET origin = %s, snapshot = NULL, landed = NULL"
+        renew += " WHERE origin IS DISTINCT FROM %s"
+        cursor.execute(renew.encode(), [upto.origin, upto.origin])
         cursor.execute(f"UPDATE {names.released} SET {column} = %s".encode(), [upto.text])
-
-
-def check_known(cursor: psycopg.Cursor[Any], names: Names, start: SnapshotPosition) -> None:
-    """Raise if the database does not know that a mirror has come to where it stands."""
-    landed = _noted(cursor, names, "landed", start.origin)
-    if landed is not None and not _reaches(landed, start):
-        raise SourceReplaced(
-            "the database was put back to an older state",
-            detail=f"it knows of changes that were landed up to {landed.text}, and a mirror stands at {start.text}",
-            hint="copy its tables anew",
-        )
-
-
-def check_kept(cursor: psycopg.Cursor[Any], names: Names, start: SnapshotPosition) -> None:
-    """Raise if changes that lead on from a position are gone."""
-    released = _noted(cursor, names, "snapshot", start.origin)
-    if released is not None and not _reaches(start, released):
-        raise SourceHistoryLost(
-            "changes after this position are not kept any more",
-            detail=f"they were given up to {released.text}, and {start.text} is wanted",
-            hint="copy the tables anew",
-        )
 
 
 def _reaches(position: SnapshotPosition, other: SnapshotPosition) -> bool:
     return position == other or position.is_ahead_of(other)
-
-
-def _noted(cursor: psycopg.Cursor[Any], names: Names, column: str, origin: str) -> SnapshotPosition | None:
-    """What was noted of this history; a note that was made before there were others lacks them."""
-    if not _is(cursor, _HAS_TABLE, names.released):
-        return None
-    query = f"SELECT to_jsonb(r) ->> %s FROM {names.released} r WHERE origin = %s"
-    (text,) = cursor.execute(query.encode(), [column, origin]).fetchone() or (None,)
-    return None if text is None else SnapshotPosition.parse(origin, text)
 
 
 def _is(cursor: psycopg.Cursor[Any], query: str, name: str) -> bool:
