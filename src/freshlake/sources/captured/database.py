@@ -214,6 +214,8 @@ class CapturedDatabase:
     def lost(self) -> dict[Position, FreshlakeError]:
         """Where mirrors stand that the database does not lead on from, because it or the lake was put back."""
         standing = self.standing()
+        if not standing:
+            return {}
         with self.pool.take() as connection, transaction(connection, read_only=True) as cursor:
             return self._lost(cursor, standing)
 
@@ -359,11 +361,12 @@ class CapturedDatabase:
 
     def land(self, upto: Position) -> None:
         """Let the database know how far mirrors go, before any does; see `released`."""
-        place = place_of(upto)
-        if isinstance(place, SnapshotPosition) and upto != self._landed:
+        if upto == self._landed or not self.mirrored():
+            return
+        if isinstance(place := place_of(upto), SnapshotPosition):
             with self.pool.take() as connection, transaction(connection, lock_seconds=LOCK_SECONDS) as cursor:
                 note_landed(cursor, self.names, place)
-            self._landed = upto
+        self._landed = upto
 
     def release(self) -> None:
         """Let the database forget what every mirror has landed."""
