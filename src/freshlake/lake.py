@@ -29,6 +29,7 @@ from freshlake.service.alert_calls import AlertCalls
 from freshlake.service.announce import Announcer
 from freshlake.service.auditing import Auditing
 from freshlake.service.audits import AuditRecord, Audits
+from freshlake.service.buffer_watch import BufferWatch
 from freshlake.service.capture_modes import CaptureModes
 from freshlake.service.capture_report import CaptureReport
 from freshlake.service.captures import Captures
@@ -122,8 +123,8 @@ class Freshlake(LookingCalls, GroupCalls, SourceCalls, AlertCalls):
         self._deliveries = Deliveries(engine, self._captures, self._alerts)
         compacting = Compacting(engine, self._captures)
         self._capture_report = CaptureReport(self._captures)
-        slots = SlotWatch(self._capture_report, self._alerts)
-        self._upkeep = Upkeep(self._captures, transitions, compacting, self._deliveries, slots, Sweeping(engine))
+        watches = (SlotWatch(self._capture_report, self._alerts), BufferWatch(self._captures, self._alerts))
+        self._upkeep = Upkeep(self._captures, transitions, compacting, self._deliveries, *watches, Sweeping(engine))
         landing = Landing(engine, self._captures, transitions)
         self._rounds = Rounds(engine, self._names, self._announcer, landing, self._deliveries.published)
         modes = CaptureModes(engine.catalog, transitions)

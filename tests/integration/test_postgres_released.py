@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from pyspark.sql import SparkSession
@@ -16,7 +16,9 @@ from freshlake.catalog import Catalog
 from freshlake.clock import ManualClock
 from freshlake.errors import SourceHistoryLost, SourceReplaced
 from freshlake.sources.captured import CapturedDatabase
+from freshlake.sources.captured import gaps as captured_gaps
 from freshlake.sources.captured.positions import place_of
+from freshlake.sources.postgres import watching
 from freshlake.sources.protocol import Position
 from tests.integration.capture_database import Database
 from tests.integration.capture_shop import NOW, Shop, opened
@@ -33,6 +35,7 @@ def landed(shop: Shop, script: str) -> Position:
     """What a round does: changes arrive in all mirrors, and the database forgets them."""
     shop.database.run(script)
     end = shop.shop.head()
+    shop.shop.land(end)
     for name in shop.mirrors:
         shop.moves(name, end)
     shop.shop.release()
@@ -44,15 +47,16 @@ def marker(shop: Shop) -> str:
     return shop.shop.names.released
 
 
-def put_back(shop: Shop, note: tuple[str, str]) -> None:
+def put_back(shop: Shop, note: tuple[str, str, str]) -> None:
     """The database knows no more than it did when this was noted."""
-    shop.database.application.execute(f"UPDATE {marker(shop)} SET origin = %s, snapshot = %s".encode(), note)
+    update = f"UPDATE {marker(shop)} SET origin = %s, snapshot = %s, landed = %s"
+    shop.database.application.execute(update.encode(), note)
 
 
-def noted(shop: Shop) -> tuple[str, str]:
-    row = shop.database.application.execute(f"SELECT origin, snapshot FROM {marker(shop)}".encode()).fetchone()
+def noted(shop: Shop) -> tuple[str, str, str]:
+    row = shop.database.application.execute(f"SELECT origin, snapshot, landed FROM {marker(shop)}".encode()).fetchone()
     assert row is not None
-    return row[0], row[1]
+    return row[0], row[1], row[2]
 
 
 def copied(lake: Path, backup: Path) -> Path:
@@ -85,14 +89,47 @@ def test_a_database_that_was_put_back_is_not_read_on(shop: Shop) -> None:
     put_back(shop, before)
     end = shop.shop.head()
     assert end.version == start.version + 1
-    with pytest.raises(SourceReplaced, match="put back"):
-        shop.shop.resyncs(start, end)
-    shop.shop.restart()
+    assert [type(error) for error in shop.shop.lost().values()] == [SourceReplaced]
+    shop.shop.land(end)
     for name in shop.mirrors:
         shop.moves(name, end)
-    assert shop.shop.resyncs(end, shop.shop.head()) == {}, "copied anew, it is read on"
+    assert (shop.shop.lost(), shop.shop.resyncs(end, shop.shop.head())) == ({}, {}), "copied anew, it is read on"
     landed(shop, "INSERT INTO t VALUES (3, 'y')")
     assert noted(shop) > before
+
+
+def test_a_database_that_was_put_back_is_noticed_also_when_one_mirror_lags(shop: Shop) -> None:
+    """What is given up is what the slowest one has landed, so it says nothing of those that went on."""
+    before = landed(shop, "INSERT INTO t VALUES (1, 'x')")
+    old = noted(shop)
+    shop.database.run("INSERT INTO t VALUES (2, 'it forgets')")
+    start = shop.shop.head()
+    shop.shop.land(start)
+    shop.moves("t", start)
+    shop.shop.release()
+    assert (noted(shop)[1], shop.shop.lost()) == (old[1], {})
+    put_back(shop, old)
+    shop.database.run("DO $$ BEGIN FOR i IN 1..50 LOOP INSERT INTO t VALUES (i, 'unseen'); COMMIT; END LOOP; END $$")
+    assert shop.shop.head().version == start.version + 1
+    assert {at: type(error) for at, error in shop.shop.lost().items()} == {start: SourceReplaced}
+    assert before in shop.shop.standing(), "the one that lags is read on"
+
+
+def test_where_mirrors_go_is_noted_once_and_never_less(shop: Shop) -> None:
+    start = landed(shop, "INSERT INTO t VALUES (1, 'x')")
+    end = landed(shop, "INSERT INTO t VALUES (2, 'y')")
+    known = noted(shop)
+    assert known[2] == end.fingerprint.removeprefix("snapshot ")
+    shop.shop.land(start)
+    shop.shop.land(end)
+    assert noted(shop) == known
+
+
+def test_a_note_of_an_earlier_version_is_added_to(shop: Shop) -> None:
+    shop.database.run(f"ALTER TABLE {marker(shop)} DROP COLUMN landed")
+    assert shop.shop.lost() == {}
+    landed(shop, "INSERT INTO t VALUES (1, 'x')")
+    assert noted(shop)[2]
 
 
 def test_what_is_given_up_while_it_is_read_is_missed(shop: Shop) -> None:
@@ -148,6 +185,21 @@ def test_policies_that_change_are_told_once_and_capture_goes_on(shop: Shop, capl
     shop.database.run("DROP POLICY p ON t")
     landed(shop, "INSERT INTO u VALUES (1)")
     assert "row security of shop.public.t" in caplog.text
+
+
+def test_what_has_changed_is_described_once(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[int]] = []
+    for module in (captured_gaps, watching):
+        if (describe := getattr(module, "describe_oids", None)) is not None:
+
+            def counted(cursor: Any, server: Any, oids: list[int], describe: Any = describe) -> Any:
+                asked.append(oids)
+                return describe(cursor, server, oids)
+
+            monkeypatch.setattr(module, "describe_oids", counted)
+    shop.database.run("ALTER TABLE t ADD COLUMN more int; ALTER TABLE u ENABLE ROW LEVEL SECURITY")
+    assert shop.shop.gaps() == {}
+    assert asked == [[captured.oid for captured in shop.captured.values()]]
 
 
 def test_a_database_without_a_note_gets_one(shop: Shop) -> None:

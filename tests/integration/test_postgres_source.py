@@ -319,10 +319,11 @@ def test_a_value_that_does_not_fit_stops_its_table_alone(fl: freshlake.Freshlake
 def test_a_database_that_was_put_back_is_copied_anew(fl: freshlake.Freshlake, database: Database, mode: Mode) -> None:
     if mode is Mode.TRIGGER:
         marker = fl._captures.database("shop").names.released
-        before = database.one(f"SELECT snapshot FROM {marker}")
+        before = database.one(f"SELECT r::text FROM {marker} r")
         database.run("INSERT INTO orders VALUES (79, 'seen')")
         fl.refresh_all()
-        database.run(f"UPDATE {marker} SET snapshot = '{before}'; DELETE FROM orders WHERE id = 79")
+        database.run(f"DELETE FROM {marker}; INSERT INTO {marker} SELECT ('{before}'::{marker}).*")
+        database.run("DELETE FROM orders WHERE id = 79")
         database.run(f"DELETE FROM {fl._captures.database('shop').names.buffer(table_number(database))}")
         assert actions(fl)["shop.public.orders"] == ("FULL", "history-lost")
         assert_as_in(fl, database)

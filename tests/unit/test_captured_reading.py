@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -41,6 +42,25 @@ def failures(mode: Mode, *raised: e.FreshlakeError, then_well: bool = False) -> 
     if then_well:
         batches.between(start, end, list)
     return batches.failures
+
+
+def test_who_reads_a_batch_is_busy_to_other_threads_only() -> None:
+    with ThreadPoolExecutor(1) as other:
+
+        def seen() -> tuple[bool, bool]:
+            return batches.is_busy, other.submit(lambda: batches.is_busy).result()
+
+        found = []
+
+        class Looking(Way):
+            def read(self, *_: object) -> Iterator[object]:
+                found.append(seen())
+                return iter(())
+
+        batches = Batches("shop", {Mode.WAL: cast(Capture, Looking())}, lambda: CaptureState(Mode.WAL), Path("none"))
+        start, end = (numbered(n, place) for n, place in enumerate(PLACES[Mode.WAL]))
+        batches.between(start, end, list)
+        assert (found, seen()) == ([(False, True)], (False, False))
 
 
 LOG = [e.SourceUnreadable("no"), e.StreamMalformed("no")]

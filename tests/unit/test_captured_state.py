@@ -19,12 +19,9 @@ AND_BACK = TO_LOG.crossed(7, Handover(PLACES[1], SNAPSHOTS[1], ()))
 
 
 COMPACTED = CaptureState(compacted=Compacted(9, (2, 5)))
-RELEASED = CaptureState(released=SNAPSHOTS[0])
 
 
-@pytest.mark.parametrize(
-    "state", [CaptureState(), CaptureState(Mode.WAL), BEGUN, TO_LOG, AND_BACK, COMPACTED, RELEASED]
-)
+@pytest.mark.parametrize("state", [CaptureState(), CaptureState(Mode.WAL), BEGUN, TO_LOG, AND_BACK, COMPACTED])
 def test_a_state_is_found_again(state: CaptureState) -> None:
     assert CaptureState.from_json(state.to_json()) == state
 
@@ -60,8 +57,3 @@ def test_positions_stand_for_a_state_unless_changes_were_added_up_across_them() 
 def test_what_was_added_up_stays_known_through_hand_overs() -> None:
     crossed = COMPACTED.crossed(10, Handover(SNAPSHOTS[0], PLACES[0], ()))
     assert [state.compacted for state in (crossed, crossed.settled())] == [COMPACTED.compacted] * 2
-
-
-def test_what_was_given_up_before_a_hand_over_does_not_matter_after_it() -> None:
-    crossed = RELEASED.crossed(10, Handover(SNAPSHOTS[0], PLACES[0], ()))
-    assert [state.released for state in (crossed, RELEASED.settled())] == [None, None]

@@ -11,6 +11,7 @@ import pytest
 
 from freshlake.alerts import Alerts
 from freshlake.catalog import Catalog, Dependency
+from freshlake.catalog.enums import SourceType
 from freshlake.clock import ManualClock
 from freshlake.errors import SourceUnreadable
 from freshlake.refresh.engine import Engine
@@ -104,6 +105,19 @@ def test_changes_that_pile_up(conditions: Conditions, catalog: Catalog, sources:
         assert look() == [expected], "what cannot be counted is no alert"
     sources.broken = None
     assert [event for event, _ in look()] == ["buffer_growth_warning"] * 2, "it had ended"
+
+
+def test_changes_of_a_database_are_not_read_to_be_counted(
+    conditions: Conditions, catalog: Catalog, sources: Sources
+) -> None:
+    table = added(catalog)
+    edge = Dependency("pg:shop", SourceType.POSTGRES, "shop")
+    catalog.replace_dependencies(table.id, [edge])
+    at = {"table_id": "shop", "version": 0, "fingerprint": "f"}
+    committed(catalog, table, 1, NOW, generation=1, frontier={"sources": {"pg:shop": at}})
+    # asked for its head, it fails
+    conditions.watch_pending(Known(catalog).current(), NOW)
+    assert (sources.counted, told(catalog)) == ([], [])
 
 
 def test_waiting_changes_are_looked_at_once_a_minute(

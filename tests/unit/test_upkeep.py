@@ -11,7 +11,7 @@ import pytest
 
 from freshlake.service.upkeep import Upkeep
 
-TASKS = ("sweep", "retry", "consider", "compact", "guard", "bring_late", "slots")
+TASKS = ("sweep", "retry", "consider", "compact", "guard", "bring_late", "slots", "buffers")
 
 
 @pytest.mark.parametrize("broken", TASKS)
@@ -36,6 +36,7 @@ def test_a_task_that_fails_leaves_the_others_alone(broken: str, caplog: pytest.L
         SimpleNamespace(consider=task("compact")),
         SimpleNamespace(bring_late=task("bring_late")),
         SimpleNamespace(consider=task("slots")),
+        SimpleNamespace(consider=task("buffers")),
         SimpleNamespace(sweep=task("sweep")),
     )
     with caplog.at_level(logging.ERROR, "freshlake"):

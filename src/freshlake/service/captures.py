@@ -20,7 +20,7 @@ from freshlake.service.as_text import taken_as_text
 from freshlake.service.mirrors import Mirrors
 from freshlake.service.names import Names, captured_relations
 from freshlake.service.removals import Removals
-from freshlake.service.source_names import database_name, qualified, taken_as_text
+from freshlake.service.source_names import database_name, qualified
 from freshlake.sources.captured import CapturedDatabase, CapturedSource
 from freshlake.sources.captured.schema import lake_schema, stored_names
 from freshlake.sources.captured.state import CaptureState

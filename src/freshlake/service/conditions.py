@@ -1,20 +1,22 @@
-"""Conditions that a scheduler watches: tables that are stale or fall behind, and changes that pile up unread."""
+"""Conditions that a scheduler watches: tables that are stale or fall behind, and changes that pile up unread.
+
+Those of source databases are watched beside the ticks: to count them here would be to read them.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from freshlake.alerts import Alerts, Event
+from freshlake.catalog.enums import SourceType
 from freshlake.catalog.idle import Standing
 from freshlake.catalog.names import TableName
 from freshlake.catalog.records import Dependency
-from freshlake.errors import FreshlakeError
 from freshlake.refresh.engine import Engine
 from freshlake.schedule.state import Tick
-from freshlake.service.away import Away
 from freshlake.service.known import Dag
 from freshlake.sources.protocol import Position
 
@@ -31,7 +33,6 @@ _Payloads = Mapping[str, Mapping[str, object]]
 class Conditions:
     engine: Engine
     alerts: Alerts
-    away: Away = field(default_factory=Away)
     _raised: dict[Event, set[str]] = field(default_factory=dict)
     _looked_at: datetime | None = None
     _counted: dict[tuple[str, str], _Count] = field(default_factory=dict)
@@ -63,19 +64,14 @@ class Conditions:
     def _piled_up(self, dag: Dag) -> Iterator[tuple[str, Mapping[str, object]]]:
         standings = self.engine.catalog.standings()
         loaded = {n: standings[i] for n, i in dag.ids.items() if i in standings and standings[i].frontier is not None}
-        heads = self._heads([edge for name in loaded for edge in dag.edges[name]])
+        edges = {n: [e for e in dag.edges[n] if e.source_type is not SourceType.POSTGRES] for n in loaded}
+        heads = self.engine.pinned([edge for own in edges.values() for edge in own], {})
         self._counted = {key: count for key, count in self._counted.items() if key[0] in loaded}
         for name, table in loaded.items():
-            counts = {e.source_name: self._pending(name, table, e, heads) for e in dag.edges[name]}
+            counts = {e.source_name: self._pending(name, table, e, heads) for e in edges[name]}
             source, rows = max(counts.items(), key=lambda item: item[1], default=("", 0))
             if rows > MOST_PENDING:
                 yield name, {"source": source, "pending_rows": rows, "limit": MOST_PENDING}
-
-    def _heads(self, edges: Sequence[Dependency]) -> Mapping[str, Position]:
-        unreachable: dict[str, FreshlakeError] = {}
-        heads = self.engine.pinned(self.away.without(edges), unreachable)
-        self.away.note(edges, unreachable)
-        return heads
 
     def _pending(self, name: str, table: Standing, edge: Dependency, heads: Mapping[str, Position]) -> int:
         """Changed rows between where a table stands and where its source is; 0 when that cannot be told."""

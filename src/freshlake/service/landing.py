@@ -62,39 +62,47 @@ class Landing:
             # one that did not answer lately is looked at here, where nobody else waits for it
             end = database.attainable(moment.pins.get(key) or database.head())
             moment = replace(moment, pins={**moment.pins, key: end})
-            self._notice(database, end)
+            self._notice(database, end, asked)
             due = self._due(database, asked)
             if not due:
+                database.land(end)
                 return moment, None, []
             # a slot that is made begins for all tables; otherwise only those that are copied are kept from DDL
             kept = [mine for mine in database.mirrored() if _is_there(mine)] if database.reads_log else due
             at = held.enter_context(database.copying([mine.captured for mine in kept]))
+            database.land(at)
         except FreshlakeError as error:
             pins = {k: v for k, v in moment.pins.items() if k != key}
             return replace(moment, pins=pins, unreachable={**moment.unreachable, key: error}), None, []
         self.engine.reached("copying")
         return replace(moment, pins={**moment.pins, key: at}), at, due
 
-    def _notice(self, database: CapturedDatabase, end: Position) -> None:
-        """Mark the tables whose changes do not lead to a position."""
+    def _notice(self, database: CapturedDatabase, end: Position, asked: Collection[int]) -> None:
+        """Mark the tables whose changes do not lead to a position; nothing is read for one that rests in ERROR."""
         mirrored = database.mirrored()
         gaps = database.gaps()
         for mine in mirrored:
             if mine.captured.oid in gaps and mine.resync is None:
                 self._mark(mine, gaps[mine.captured.oid].reason, gaps[mine.captured.oid].detail)
-        mirrored = database.mirrored()
+        # also where nothing is read from: when others have landed more, the database knows no difference any more
+        for start, error in database.lost().items():
+            self._mark_lost(database, start, error)
+        mirrored = [mine for mine in database.mirrored() if _is_followed(mine, asked)]
         for start in {at for mine in mirrored if (at := mine.stands_at(database.key)) is not None and at != end}:
-            standing = [mine for mine in mirrored if mine.stands_at(database.key) == start]
             try:
                 resyncs = database.resyncs(start, end)
             except (SourceHistoryLost, SourceReplaced) as error:
-                for mine in standing:
-                    self._mark(mine, HISTORY_LOST, error.message)
-                database.restart()
+                self._mark_lost(database, start, error)
                 continue
-            for mine in standing:
-                if (resync := resyncs.get(mine.captured.oid)) is not None:
+            for mine in mirrored:
+                if mine.stands_at(database.key) == start and (resync := resyncs.get(mine.captured.oid)) is not None:
                     self._mark(mine, resync.reason, resync.detail)
+
+    def _mark_lost(self, database: CapturedDatabase, start: Position, error: FreshlakeError) -> None:
+        """Mark those that still stand there: others may have landed this meanwhile, after which it was given up."""
+        for mine in database.mirrored():
+            if mine.stands_at(database.key) == start:
+                self._mark(mine, HISTORY_LOST, error.message)
 
     def _mark(self, mine: Mirrored, reason: str, words: str) -> None:
         # before anything is captured anew: from then on nobody could see that something is missing
@@ -145,15 +153,29 @@ class Landing:
         try:
             database = self.captures.database(name)
             database.batches.forget()
+            self._leave_behind(database)
             database.release()
             self.transitions.settle(name)
         except FreshlakeError as error:
             _log.warning("changes in source %s are forgotten later: %s", name, error.message)
 
+    def _leave_behind(self, database: CapturedDatabase) -> None:
+        """Nothing is kept for a mirror in ERROR that the others have passed: it is copied when it goes on."""
+        known = ((mine, mine.stands_at(database.key)) for mine in database.mirrored())
+        standing = [(mine, at.version) for mine, at in known if at is not None]
+        slowest = min((at for mine, at in standing if _is_followed(mine, ())), default=0)
+        for mine, at in standing:
+            if at < slowest and not _is_followed(mine, ()):
+                self._mark(mine, HISTORY_LOST, "others have gone on without it")
+
 
 def _waiting(database: CapturedDatabase, asked: Collection[int]) -> list[Mirrored]:
     due = [mine for mine in database.mirrored() if mine.stands_at(database.key) is None]
-    return [mine for mine in due if mine.mirror.status is not Status.ERROR or mine.mirror.id in asked]
+    return [mine for mine in due if _is_followed(mine, asked)]
+
+
+def _is_followed(mine: Mirrored, asked: Collection[int]) -> bool:
+    return mine.mirror.status is not Status.ERROR or mine.mirror.id in asked
 
 
 def _is_there(mine: Mirrored) -> bool:

@@ -50,7 +50,7 @@ class Scheduler:
         self._workers = Workers(engine.clock)
         self._wake = threading.Event()
         self._batches = Batches(engine, rounds, self._idleness, self._workers, self.wake)
-        self._conditions, self._pruning = Conditions(engine, alerts, self._batches.away), Pruning(engine)
+        self._conditions, self._pruning = Conditions(engine, alerts), Pruning(engine)
         self._overrun: set[str] = set()
         self._thread: threading.Thread | None = None
         self._beaten: dict[str, object] = {}

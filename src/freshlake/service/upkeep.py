@@ -1,5 +1,5 @@
 """What is done now and then: folders of dropped tables, and for source databases removals, transitions, long buffers,
-DDL guards, late deliveries and slots."""
+DDL guards, late deliveries, slots and changes that pile up."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from threading import Thread
 
+from freshlake.service.buffer_watch import BufferWatch
 from freshlake.service.captures import Captures
 from freshlake.service.compacting import Compacting
 from freshlake.service.deliveries import Deliveries
@@ -31,6 +32,7 @@ class Upkeep:
     compacting: Compacting
     deliveries: Deliveries
     slots: SlotWatch
+    buffers: BufferWatch
     sweeping: Sweeping
     _last: datetime = _NEVER
     _thread: Thread | None = None
@@ -60,6 +62,7 @@ class Upkeep:
             self._guard,
             self.deliveries.bring_late,
             self.slots.consider,
+            self.buffers.consider,
         )
         for task in tasks:
             try:

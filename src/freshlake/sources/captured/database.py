@@ -7,7 +7,6 @@ read up to it. So every mirror that stands at a position holds the same state of
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -23,41 +22,42 @@ from freshlake.catalog.source_records import SourceDatabase
 from freshlake.catalog.store import Catalog
 from freshlake.errors import (
     CaptureBusy,
+    FreshlakeError,
     SourceHistoryLost,
     SourceReplaced,
 )
 from freshlake.sources.captured.batch import TableChange
 from freshlake.sources.captured.copying import CopyLimits, TableCopy
+from freshlake.sources.captured.gaps import Gaps
 from freshlake.sources.captured.positions import newest, numbered, place_of
 from freshlake.sources.captured.reading import Batches
 from freshlake.sources.captured.spool import Spooled, clear
 from freshlake.sources.captured.state import CaptureState, mode_of
 from freshlake.sources.postgres.blocking import block, unblock
 from freshlake.sources.postgres.capture import Capture, CopyPoint, Mode
-from freshlake.sources.postgres.compare import Reason
 from freshlake.sources.postgres.connection import transaction
 from freshlake.sources.postgres.events import Resync
+from freshlake.sources.postgres.flushing import flush
 from freshlake.sources.postgres.locking import LOCK_SECONDS
 from freshlake.sources.postgres.naming import Names
 from freshlake.sources.postgres.pool import Pool
 from freshlake.sources.postgres.position import LsnPosition, SnapshotPosition
 from freshlake.sources.postgres.position import Position as Place
 from freshlake.sources.postgres.reference import ConnectionReference
-from freshlake.sources.postgres.server import Server, look
+from freshlake.sources.postgres.server import look
 from freshlake.sources.postgres.tables import Captured
 from freshlake.sources.postgres.trigger.buffers import published_by
 from freshlake.sources.postgres.trigger.capture import TriggerCapture
+from freshlake.sources.postgres.trigger.released import note_landed, read_note
 from freshlake.sources.postgres.wal.capture import WalCapture
 from freshlake.sources.postgres.wal.publication import obstacles
 from freshlake.sources.postgres.wal.slot import SlotState
 from freshlake.sources.postgres.wal.slot import state as slot_state
-from freshlake.sources.postgres.watching import added, gaps, has_changes, reguarded, signature
+from freshlake.sources.postgres.watching import has_changes
 from freshlake.sources.protocol import Position
 
 if TYPE_CHECKING:
     import psycopg
-
-_log = logging.getLogger("freshlake")
 
 _ATTEMPTS = 5
 """Others may pin a position at the same time; they do not do so all the time."""
@@ -82,10 +82,14 @@ class Mirrored:
 
 @dataclass
 class Held:
-    """A point that is held for copies, and what was copied there."""
+    """A point that is held for copies of some tables, and what was copied there.
+
+    Others may be truncated or altered meanwhile, and would look empty there.
+    """
 
     point: CopyPoint
     folder: Path
+    oids: frozenset[int]
     copied: dict[int, Spooled] = field(default_factory=dict)
 
 
@@ -109,14 +113,14 @@ class CapturedDatabase:
         self.names = Names(project_of(catalog.lake_id, record.name))
         self.pool = Pool(ConnectionReference.parse(record.connection))
         self.log = WalCapture(self.pool, self.names)
-        self.triggers = TriggerCapture(self.pool, self.names, released=lambda: self.state().released)
+        self.triggers = TriggerCapture(self.pool, self.names)
         self.ways: dict[Mode, Capture] = {Mode.TRIGGER: self.triggers, Mode.WAL: self.log}
         self._catalog, self._spark, self._limits = catalog, spark, limits or CopyLimits()
         self._takes_all = takes_all
         self._staging = staging / uuid4().hex
         self._held: dict[Position, Held] = {}
-        self._sound: tuple[Mode, str] | None = None
-        self._policies: dict[int, str] = {}
+        self._ddl = Gaps(record.name, self.names, self._is_whole)
+        self._landed: Position | None = None
         self._released: Position | None = None
         self.batches = Batches(self.name, self.ways, self.state, self._staging)
 
@@ -176,10 +180,18 @@ class CapturedDatabase:
             known = newest(seen)
             if known is not None and (place == place_of(known) or not self._has_moved(known, place)):
                 return known
-            pinned = self._catalog.pin_position(seen, place.to_json())
+            pinned = self._pinned(seen, place)
             if pinned is not None:
-                return numbered(pinned.version, place)
+                return pinned
         raise self._busy()
+
+    def _pinned(self, seen: SourceDatabase, place: Place) -> Position | None:
+        """A place under the next number, once all that it sees will survive a crash; None if others pinned one."""
+        if isinstance(place, SnapshotPosition):  # the log is read only as far as it is on disk
+            with self.pool.take() as connection:
+                flush(connection)
+        pinned = self._catalog.pin_position(seen, place.to_json())
+        return None if pinned is None else numbered(pinned.version, place)
 
     def attainable(self, wanted: Position) -> Position:
         """A position that mirrors can be brought to: the newest one if changes may be added up across this one."""
@@ -187,30 +199,45 @@ class CapturedDatabase:
 
     def _has_moved(self, start: Position, end: Place) -> bool:
         """Whether a mirror has something to do: rows, DDL, or a copy that is due."""
-        active = [m for m in self.mirrored() if m.mirror.status is not Status.ERROR]
+        mirrored = self.mirrored()
+        active = [m for m in mirrored if m.mirror.status is not Status.ERROR]
         if any(m.stands_at(self.key) is None for m in active) or start.table_id != end.origin:
             return True
-        tables, begin, released = [m.captured for m in active], place_of(start), self.state().released
+        tables, begin, standing = [m.captured for m in active], place_of(start), self._standing(mirrored)
         with self.pool.take() as connection, transaction(connection, read_only=True) as cursor:
-            if self._gaps(cursor, tables) or not self._is_kept(cursor, begin, released):
+            if self._gaps(cursor, tables) or self._lost(cursor, standing):
                 return True
             if isinstance(begin, SnapshotPosition) and isinstance(end, SnapshotPosition):
                 return has_changes(cursor, self.names, tables, begin, end)
         return self._has_log(start, end, tables)
 
-    def _is_kept(self, cursor: psycopg.Cursor[Any], start: Place, released: Place | None) -> bool:
-        """Whether the database still has what leads on from a position; if not, the mirrors are copied at a new one."""
-        try:
-            self.triggers.check_kept(cursor, start, released)
-        except (SourceHistoryLost, SourceReplaced):
-            return False
-        return True
+    def lost(self) -> dict[Position, FreshlakeError]:
+        """Where mirrors stand that the database does not lead on from, because it or the lake was put back."""
+        standing = self.standing()
+        if not standing:
+            return {}
+        with self.pool.take() as connection, transaction(connection, read_only=True) as cursor:
+            return self._lost(cursor, standing)
+
+    def _lost(self, cursor: psycopg.Cursor[Any], standing: Sequence[Position]) -> dict[Position, FreshlakeError]:
+        note, found = read_note(cursor, self.names), dict[Position, FreshlakeError]()
+        for position in {*standing}:
+            place = place_of(position)
+            if isinstance(place, SnapshotPosition):
+                try:
+                    note.check_known(place)
+                    note.check_kept(place)
+                except (SourceHistoryLost, SourceReplaced) as error:
+                    found[position] = error
+        return found
 
     def _has_log(self, start: Position, end: Place, tables: Sequence[Captured]) -> bool:
         """Whether the log has a change of these tables, or is so long that the database should forget some of it."""
         begin = place_of(start)
         if not isinstance(begin, LsnPosition) or not isinstance(end, LsnPosition) or end.lsn - begin.lsn > _LOG_BYTES:
             return True
+        if self.batches.is_busy:
+            return True  # a position more costs less than waiting for who reads a long log
         try:
             return not self.batches.between(start, numbered(start.version + 1, end), lambda: tables).is_empty
         except (SourceHistoryLost, SourceReplaced):
@@ -240,35 +267,11 @@ class CapturedDatabase:
         return self.state().mode is Mode.WAL and bool(self.mirrored())
 
     def _gaps(self, cursor: psycopg.Cursor[Any], tables: Sequence[Captured]) -> dict[int, Resync]:
-        """Looked for only if something is not as it was when nothing was found."""
-        mode = self.state().mode
-        sign = (mode, signature(cursor, self.names, tables))
-        if sign == self._sound:
-            return {}
-        server = look(cursor)
-        self._tell_of_policies(cursor, server, tables)
-        found = {**self._grown(cursor, server, tables), **gaps(cursor, server, self.names, tables, mode)}
-        if not found:
-            self._sound = sign
-        return found
+        return self._ddl.find(cursor, self.state().mode, tables)
 
-    def _tell_of_policies(self, cursor: psycopg.Cursor[Any], server: Server, tables: Sequence[Captured]) -> None:
-        """Capture sees all rows whatever policies say, so nothing is done about them; it is said once."""
-        for captured, now in reguarded(cursor, server, tables):
-            if self._policies.get(now.oid) != now.row_security:
-                self._policies[now.oid] = now.row_security
-                hidden = f"; user {server.user} needs BYPASSRLS before it can be copied again" if now.hides_rows else ""
-                told = (f"{self.name}.{captured.table.full_name}", hidden)
-                _log.warning("row security of %s has changed; its mirror has all rows as before%s", *told)
-
-    def _grown(self, cursor: psycopg.Cursor[Any], server: Server, tables: Sequence[Captured]) -> dict[int, Resync]:
-        """The tables that have got columns, if somebody reads all that there are."""
-        new, known = added(cursor, server, tables), {mine.captured.oid: mine for mine in self.mirrored()}
-        return {
-            oid: Resync(known[oid].captured, Reason.SCHEMA_CHANGED, f"columns added: {', '.join(names)}")
-            for oid, names in new.items()
-            if oid in known and self._takes_all(known[oid].mirror)
-        }
+    def _is_whole(self, captured: Captured) -> bool:
+        found = (mine.mirror for mine in self.mirrored() if mine.captured.oid == captured.oid)
+        return any(map(self._takes_all, found))
 
     def guard(self, *, blocks: bool) -> None:
         """Refuse DDL on what is captured now, or let all of it pass; raises PrivilegeMissing."""
@@ -294,7 +297,7 @@ class CapturedDatabase:
         """A new position at which these tables may be copied, for as long as the block runs."""
         with ExitStack() as held:
             position, point = self._copy_point(held, tables)
-            self._held[position] = Held(point, self.batches.folder())
+            self._held[position] = Held(point, self.batches.folder(), frozenset(table.oid for table in tables))
             held.callback(self._let_go, position)
             yield position
 
@@ -304,10 +307,10 @@ class CapturedDatabase:
             with ExitStack() as attempt:
                 mode = CaptureState.from_json(seen.capture).mode
                 point = attempt.enter_context(self._point(mode, tables))
-                pinned = self._catalog.pin_position(seen, point.position.to_json())
+                pinned = self._pinned(seen, point.position)
                 if pinned is not None:
                     held.enter_context(attempt.pop_all())
-                    return numbered(pinned.version, point.position), point
+                    return pinned, point
         raise self._busy()
 
     def _point(self, mode: Mode, tables: Sequence[Captured]) -> AbstractContextManager[CopyPoint]:
@@ -337,9 +340,9 @@ class CapturedDatabase:
         return [mine.captured for mine in self.mirrored() if mine.stands_at(self.key) == position]
 
     def copy(self, captured: Captured, at: Position) -> Spooled | None:
-        """All rows of a table at a position that is held; None if it is not."""
+        """All rows of a table at a position that is held for it; None if it is not."""
         held = self._held.get(at)
-        if held is None:
+        if held is None or captured.oid not in held.oids:
             return None
         if captured.oid not in held.copied:
             copy = TableCopy(self.pool, captured, held.point.snapshot, held.folder, self._limits)
@@ -356,29 +359,29 @@ class CapturedDatabase:
 
     # Forgetting ------------------------------------------------------------------------------------------------------
 
+    def land(self, upto: Position) -> None:
+        """Let the database know how far mirrors go, before any does; see `released`."""
+        if upto == self._landed or not self.mirrored():
+            return
+        if isinstance(place := place_of(upto), SnapshotPosition):
+            with self.pool.take() as connection, transaction(connection, lock_seconds=LOCK_SECONDS) as cursor:
+                note_landed(cursor, self.names, place)
+        self._landed = upto
+
     def release(self) -> None:
         """Let the database forget what every mirror has landed."""
         slowest = min(self.standing(), key=lambda position: position.version, default=None)
         if slowest is not None and slowest != self._released:
             place = place_of(slowest)
             self.ways[mode_of(place)].confirm(place)
-            self._note_released(place)
             self._released = slowest
-
-    def restart(self) -> None:
-        """What the database gave up does not matter to mirrors that are copied anew."""
-        self._note_released(None)
-
-    def _note_released(self, place: Place | None) -> None:
-        with self._catalog.transaction():
-            state = self.state()
-            if state.mode is Mode.TRIGGER and not state.crossings and state.released != place:
-                state = replace(state, released=place)
-                self._catalog.put_capture(self.name, state.to_json(), state.word)
 
     def standing(self) -> list[Position]:
         """How far each mirror has come that can go on from there."""
-        found = (mine.stands_at(self.key) for mine in self.mirrored())
+        return self._standing(self.mirrored())
+
+    def _standing(self, mirrored: Sequence[Mirrored]) -> list[Position]:
+        found = (mine.stands_at(self.key) for mine in mirrored)
         return [position for position in found if position is not None]
 
     def close(self) -> None:

@@ -41,6 +41,14 @@ class Batches:
         self.failures = 0
         """How often in a row the log could not be read, though the database answered."""
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether another thread reads a batch, which may take long."""
+        if not self._lock.acquire(blocking=False):
+            return True
+        self._lock.release()
+        return False
+
     def folder(self) -> Path:
         """A new place for rows that are too many to be kept in memory."""
         return self._staging / uuid4().hex

@@ -51,16 +51,12 @@ class Compacted:
 
 @dataclass(frozen=True)
 class CaptureState:
-    """`mode` is that of new positions. `since` is the moment at which a transition began that has not ended.
-
-    `released` is how far what triggers wrote was given up: a database that does not know of it was put back.
-    """
+    """`mode` is that of new positions. `since` is the moment at which a transition began that has not ended."""
 
     mode: Mode = Mode.TRIGGER
     crossings: tuple[Crossing, ...] = ()
     since: datetime | None = None
     compacted: Compacted = Compacted(0)
-    released: Position | None = None
 
     @property
     def word(self) -> str:
@@ -74,11 +70,11 @@ class CaptureState:
     def crossed(self, version: int, handover: Handover) -> CaptureState:
         """New positions are of the other kind from this number on."""
         added = Crossing(version, handover.before, handover.after)
-        return replace(self, mode=handover.mode, crossings=(*self.crossings, added), released=None)
+        return replace(self, mode=handover.mode, crossings=(*self.crossings, added))
 
     def settled(self) -> CaptureState:
         """All mirrors have come past the last hand-over."""
-        return replace(self, crossings=(), since=None, released=None)
+        return replace(self, crossings=(), since=None)
 
     def to_json(self) -> dict[str, Any]:
         """As plain data."""
@@ -87,20 +83,17 @@ class CaptureState:
             "crossings": [crossing.to_json() for crossing in self.crossings],
             "since": None if self.since is None else self.since.isoformat(),
             "compacted": {"upto": self.compacted.upto, "kept": list(self.compacted.kept)},
-            "released": None if self.released is None else self.released.to_json(),
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> CaptureState:
         """The inverse of `to_json`; what was never written is capture by triggers."""
         since, compacted = data.get("since"), data.get("compacted", {"upto": 0, "kept": ()})
-        released = data.get("released")
         return cls(
             Mode(data.get("mode", Mode.TRIGGER)),
             tuple(map(Crossing.from_json, data.get("crossings", ()))),
             None if since is None else datetime.fromisoformat(since),
             Compacted(compacted["upto"], tuple(compacted["kept"])),
-            None if released is None else position_from_json(released),
         )
 
 

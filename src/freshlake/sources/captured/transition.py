@@ -17,6 +17,7 @@ from freshlake.sources.captured.database import CapturedDatabase
 from freshlake.sources.captured.positions import newest, place_of
 from freshlake.sources.captured.state import CaptureState
 from freshlake.sources.postgres.capture import Mode
+from freshlake.sources.postgres.flushing import flush
 from freshlake.sources.postgres.handover import Handover, to_triggers, to_wal
 from freshlake.sources.postgres.locking import LOCK_SECONDS
 from freshlake.sources.postgres.position import Position
@@ -145,6 +146,8 @@ class Transition:
     def _withdraw(self) -> bool:
         """Forget a hand-over to the log that no mirror has crossed: the triggers have never stopped."""
         place = self.database.ways[Mode.TRIGGER].head()
+        with self.database.pool.take() as connection:
+            flush(connection)
         with self.catalog.transaction():
             seen, state = self.catalog.database(self.database.name), self.database.state()
             if not state.crossings or self._beyond(state.crossings[-1].version):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from freshlake.sources.postgres.capture import Mode
 from freshlake.sources.postgres.compare import Reason, compare
-from freshlake.sources.postgres.describe import describe_oids
 from freshlake.sources.postgres.events import Resync
 from freshlake.sources.postgres.naming import Names
 from freshlake.sources.postgres.position import SnapshotPosition
@@ -70,9 +69,8 @@ def signature(cursor: psycopg.Cursor[Any], names: Names, tables: Sequence[Captur
     return str(found[0]) if found else ""
 
 
-def added(cursor: psycopg.Cursor[Any], server: Server, tables: Sequence[Captured]) -> dict[int, tuple[str, ...]]:
+def added(tables: Sequence[Captured], now: Mapping[int, Table]) -> dict[int, tuple[str, ...]]:
     """The columns that tables have got since they were described and that could be captured, by their numbers."""
-    now = describe_oids(cursor, server, [table.oid for table in tables])
     found = {}
     for captured in tables:
         if (table := now.get(captured.oid)) is not None:
@@ -81,18 +79,21 @@ def added(cursor: psycopg.Cursor[Any], server: Server, tables: Sequence[Captured
     return {oid: names for oid, names in found.items() if names}
 
 
-def reguarded(cursor: psycopg.Cursor[Any], server: Server, tables: Sequence[Captured]) -> list[tuple[Captured, Table]]:
+def reguarded(tables: Sequence[Captured], now: Mapping[int, Table]) -> list[tuple[Captured, Table]]:
     """The tables whose row security is not what it was, with what they are now."""
-    now = describe_oids(cursor, server, [table.oid for table in tables])
     pairs = [(captured, now[captured.oid]) for captured in tables if captured.oid in now]
     return [(captured, table) for captured, table in pairs if compare(captured, table).row_security_changed]
 
 
 def gaps(
-    cursor: psycopg.Cursor[Any], server: Server, names: Names, tables: Sequence[Captured], mode: Mode
+    cursor: psycopg.Cursor[Any],
+    server: Server,
+    names: Names,
+    tables: Sequence[Captured],
+    now: Mapping[int, Table],
+    mode: Mode,
 ) -> dict[int, Resync]:
     """The tables whose changes cannot be followed any more, by their numbers."""
-    now = describe_oids(cursor, server, [table.oid for table in tables])
     found = missing(cursor, names, tables) if mode is Mode.TRIGGER else _unlogged(cursor, server, names, tables)
     for captured in tables:
         difference = compare(captured, now.get(captured.oid))

@@ -12,7 +12,7 @@ from freshlake.sources.postgres.locking import LOCK_SECONDS
 from freshlake.sources.postgres.naming import Names
 from freshlake.sources.postgres.position import SnapshotPosition
 from freshlake.sources.postgres.server import look
-from freshlake.sources.postgres.trigger.released import note
+from freshlake.sources.postgres.trigger.released import note_released
 
 if TYPE_CHECKING:
     import psycopg
@@ -87,7 +87,7 @@ def clean(
         found = _buffers(cursor, names)
     if found:
         with transaction(connection, lock_seconds=LOCK_SECONDS) as cursor:
-            note(cursor, names, upto)
+            note_released(cursor, names, upto)
     for _, buffer, size in found:
         if not (use_truncate and size >= TRUNCATE_BYTES and _truncate(connection, buffer, upto)):
             with transaction(connection, lock_seconds=LOCK_SECONDS) as cursor:

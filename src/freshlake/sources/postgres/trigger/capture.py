@@ -7,7 +7,7 @@ transaction lies in exactly one batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ from freshlake.sources.postgres.server import Server, look
 from freshlake.sources.postgres.tables import Captured, Table
 from freshlake.sources.postgres.trigger.buffers import clean
 from freshlake.sources.postgres.trigger.presence import missing
-from freshlake.sources.postgres.trigger.released import check
+from freshlake.sources.postgres.trigger.released import read_note
 
 if TYPE_CHECKING:
     import psycopg
@@ -60,14 +60,11 @@ class TriggerCapture:
         *,
         piece_bytes: int = PIECE_BYTES,
         use_truncate: bool = True,
-        released: Callable[[], Position | None] = lambda: None,
     ) -> None:
-        """`released` tells how far the lake knows changes to be given up."""
         self._pool = pool
         self._names = names
         self._piece_bytes = piece_bytes
         self._use_truncate = use_truncate
-        self._released = released
 
     def head(self) -> SnapshotPosition:
         with self._pool.take() as connection, transaction(connection, read_only=True) as cursor:
@@ -87,23 +84,17 @@ class TriggerCapture:
         """`snapshot` reads under an exported one, which must see all that `end` sees."""
         if not isinstance(start, SnapshotPosition) or not isinstance(end, SnapshotPosition):
             raise InvalidArgument("triggers are read between two snapshots, not places in the log")
-        known = self._released()
         with self._pool.take() as connection:
             with transaction(connection, read_only=True, snapshot=snapshot) as cursor:
                 server = look(cursor)
                 _check_origin(start, server)
                 if snapshot is None:
-                    self.check_kept(cursor, start, known)
+                    read_note(cursor, self._names).check_kept(start)
                 _check(start, end, seen(cursor, server.origin))
                 yield from self._events(cursor, server, start, end, tables)
             # a buffer that is emptied at once is empty for everybody, so what was read may lack what it had
             with transaction(connection, read_only=True) as cursor:
-                self.check_kept(cursor, start)
-
-    def check_kept(self, cursor: psycopg.Cursor[Any], start: Position, known: Position | None = None) -> None:
-        """Raise if changes that lead on from a position are gone; see `released`."""
-        if isinstance(start, SnapshotPosition):
-            check(cursor, self._names, start, known if isinstance(known, SnapshotPosition) else None)
+                read_note(cursor, self._names).check_kept(start)
 
     def _events(
         self,

@@ -20,6 +20,7 @@ from freshlake.sources.postgres.connection import transaction
 from freshlake.sources.postgres.copying import PIECE_BYTES
 from freshlake.sources.postgres.describe import describe_oids
 from freshlake.sources.postgres.events import Event, Resync
+from freshlake.sources.postgres.flushing import heartbeat
 from freshlake.sources.postgres.naming import Names, literal
 from freshlake.sources.postgres.pool import Pool
 from freshlake.sources.postgres.position import LsnPosition, Position
@@ -59,14 +60,8 @@ class WalCapture:
                 origin = look(cursor).origin
                 text, is_flushed = cursor.execute(_PLACES).fetchone() or ("", True)
             if not is_flushed:
-                self._heartbeat(connection)
+                heartbeat(connection)
         return LsnPosition.parse(origin, text)
-
-    def _heartbeat(self, connection: psycopg.Connection[Any]) -> None:
-        """A commit of our own, which brings to disk what lies before it in the log."""
-        with transaction(connection) as cursor:
-            cursor.execute("SET LOCAL synchronous_commit TO local")
-            cursor.execute("SELECT pg_logical_emit_message(true, 'freshlake', '')")
 
     @contextmanager
     def create_slot(self, tables: Sequence[Captured], *, slot_seconds: float = SLOT_SECONDS) -> Iterator[CopyPoint]:
