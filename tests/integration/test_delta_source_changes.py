@@ -48,6 +48,14 @@ MAPPED = (
     "INSERT OVERWRITE {t} VALUES (1, 'one', 1.0, 'a b/c%d=é'), (1, 'one', 1.0, NULL), (2, 'two', 2.0, '')",
 )
 
+# Partitioned by a column that is NULL or empty, which is the same to Delta, but not inside of a file.
+PARTITIONED = (
+    "INSERT INTO {t} VALUES (7, 'seven', 1.0, ''), (8, 'eight', 2.0, '')",
+    "UPDATE {t} SET s = concat(s, '!') WHERE p IS NULL",
+    "DELETE FROM {t} WHERE id = 7",
+    "DELETE FROM {t}",
+)
+
 
 @dataclass(frozen=True)
 class History:
@@ -99,7 +107,12 @@ def mapped_history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
     return _build(spark, str(tmp_path_factory.mktemp("history") / "mapped"), options, MAPPED)
 
 
-@pytest.fixture(params=["long_history", "mapped_history"])
+@pytest.fixture(scope="module")
+def partitioned_history(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> History:
+    return _build(spark, str(tmp_path_factory.mktemp("history") / "parts"), "PARTITIONED BY (p)", PARTITIONED)
+
+
+@pytest.fixture(params=["long_history", "mapped_history", "partitioned_history"])
 def history(request: pytest.FixtureRequest) -> History:
     found: History = request.getfixturevalue(request.param)
     return found

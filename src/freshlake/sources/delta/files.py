@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -16,23 +16,29 @@ class LogFiles:
     """A removal may say nothing but the path; an addition before it, or the state before the range, knows the rest.
 
     `start` opens that state when it is needed. `names` gives the columns' own names for those inside the files.
+    Of `partitioned` columns a removal leaves out those that are NULL, and the file itself may hold another value.
     """
 
     table: str
     commits: Sequence[Commit]
     start: Callable[[], Snapshot]
     names: Mapping[str, str] = field(default_factory=dict)
+    partitioned: Collection[str] = ()
 
     def data_file(self, action: FileAction) -> DataFile:
         """The file of an action, with its partition under the columns' own names."""
         path = locate(self.table, action.path)
-        if action.partition is None:
+        if self._lacks(action):
             action = self._added.get(action.path, action)
-        if action.partition is None and path in self._known:
+        if self._lacks(action) and path in self._known:
             known = self._known[path]
             return DataFile(path, known.size, known.rows, known.partition)
         partition = {self.names.get(name, name): value for name, value in (action.partition or {}).items()}
         return DataFile(path, action.size, action.rows, partition)
+
+    def _lacks(self, action: FileAction) -> bool:
+        """Whether an action does not say all of its file's partition."""
+        return action.partition is None or len(action.partition) < len(self.partitioned)
 
     def rows(self, action: FileAction) -> int | None:
         """How many rows of the table the file held."""

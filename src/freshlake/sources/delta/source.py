@@ -151,7 +151,10 @@ class DeltaSource:
         self._check_columns(self._schema_change(start, commits), columns)
         after = self._open(end)
         names = {physical_name(field): field.name for field in after.schema}
-        files = LogFiles(self.path, commits, partial(self._open, start), names)
+        partitioned = {*after.partition_columns}
+        if any(commit.metadata is not None for commit in commits):
+            partitioned |= {*self._open(start).partition_columns}
+        files = LogFiles(self.path, commits, partial(self._open, start), names, partitioned)
         net = net_change(files)
         self._require(net.paths())
         if net and not self._readable_alone(start, after, commits, net, columns):
