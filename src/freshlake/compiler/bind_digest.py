@@ -82,7 +82,7 @@ class _Reader:
             return [None, kind]
         if kind == "object":
             return [self._shown(self.e.apply(place).value()), kind]
-        if kind in _AS_BYTES or isinstance(kind, dict):
+        if kind == "binary" or isinstance(kind, dict):
             return [str(self.e.apply(place).sql()), kind]
         return [value, kind]
 

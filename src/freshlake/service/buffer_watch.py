@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from freshlake.alerts import Alerts, Event
 from freshlake.errors import FreshlakeError
 from freshlake.service.captures import Captures
-from freshlake.service.conditions import MOST_PENDING
+from freshlake.service.conditions import MOST_PENDING, Payloads, hold
 from freshlake.sources.captured import CapturedDatabase
 from freshlake.sources.postgres.capture import Mode
 from freshlake.sources.postgres.trigger.buffers import lengths
@@ -32,23 +32,18 @@ class BufferWatch:
             del self._raised[gone]
         for name in names:
             try:
-                self._hold(name, _long(self.captures.database(name)))
+                now = _long(self.captures.database(name), name)
+                event, before = Event.BUFFER_GROWTH_WARNING, self._raised.get(name, set())
+                self._raised[name] = hold(self.alerts, event, before, now)
             except FreshlakeError as error:
                 _log.debug("changes of source %s that wait cannot be counted: %s", name, error.message)
 
-    def _hold(self, source: str, long: dict[str, int]) -> None:
-        event = Event.BUFFER_GROWTH_WARNING
-        for table in self._raised.get(source, set()) - long.keys():
-            self.alerts.clear_condition(event, table)
-        for table, rows in long.items():
-            self.alerts.raise_condition(event, table, {"source": source, "pending_rows": rows, "limit": MOST_PENDING})
-        self._raised[source] = {*long}
 
-
-def _long(database: CapturedDatabase) -> dict[str, int]:
-    """The mirrors for which so many changes wait."""
+def _long(database: CapturedDatabase, source: str) -> Payloads:
+    """The mirrors for which so many changes wait, and how many."""
     if database.state().mode is not Mode.TRIGGER or not (mirrored := database.mirrored()):
         return {}
     with database.pool.take() as connection:
         rows = lengths(connection, database.names, MOST_PENDING)
-    return {m.mirror.full_name.short: rows[m.captured.oid] for m in mirrored if m.captured.oid in rows}
+    long = {m.mirror.full_name.short: rows[m.captured.oid] for m in mirrored if m.captured.oid in rows}
+    return {t: {"source": source, "pending_rows": count, "limit": MOST_PENDING} for t, count in long.items()}

@@ -26,7 +26,16 @@ MOST_PENDING = 1_000_000
 """Changed rows of a source that wait for one table; more is told."""
 _EVERY_SECONDS = 60.0
 
-_Payloads = Mapping[str, Mapping[str, object]]
+Payloads = Mapping[str, Mapping[str, object]]
+
+
+def hold(alerts: Alerts, event: Event, before: set[str], now: Payloads) -> set[str]:
+    """A condition is told when it begins to hold for a table, and again only after it has ended; for which it holds."""
+    for table in before - now.keys():
+        alerts.clear_condition(event, table)
+    for table, payload in now.items():
+        alerts.raise_condition(event, table, dict(payload))
+    return {*now}
 
 
 @dataclass
@@ -52,14 +61,9 @@ class Conditions:
         self._looked_at = now
         self._hold(Event.BUFFER_GROWTH_WARNING, dict(self._piled_up(dag)))
 
-    def _hold(self, event: Event, now: _Payloads) -> None:
-        """Sent when it begins to hold for a table, and again only after it has ended."""
+    def _hold(self, event: Event, now: Payloads) -> None:
         named = {TableName.parse(name).short: payload for name, payload in now.items()}
-        for table in self._raised.get(event, set()) - named.keys():
-            self.alerts.clear_condition(event, table)
-        for table, payload in named.items():
-            self.alerts.raise_condition(event, table, dict(payload))
-        self._raised[event] = set(named)
+        self._raised[event] = hold(self.alerts, event, self._raised.get(event, set()), named)
 
     def _piled_up(self, dag: Dag) -> Iterator[tuple[str, Mapping[str, object]]]:
         standings = self.engine.catalog.standings()

@@ -8,8 +8,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from freshlake.errors import StorageCorrupt
-from freshlake.storage.failures import failure, may_pass
+from freshlake.storage.failures import unread
 from freshlake.storage.identity import consolidate
 from freshlake.storage.layout import Limits, logical_schema, nested_names_differ, to_logical, to_stored
 from freshlake.storage.log import Log, LogFile
@@ -55,9 +54,7 @@ def log_rows(spark: SparkSession, log: Log, stored: StructType, after: int, upto
         except NotDriverReadable:
             pass
         except (OSError, pa.ArrowException) as error:
-            if may_pass(error):
-                raise failure(error) from error
-            raise StorageCorrupt(f"a file of the log {log.path} cannot be read", detail=str(error)) from error
+            raise unread(error, f"a file of the log {log.path} cannot be read") from error
     return Relation.of_frame(read_files(spark, data, schema), schema, insert_only=insert_only)
 
 

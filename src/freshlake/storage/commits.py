@@ -11,7 +11,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from freshlake.errors import CommitConflict, StorageCorrupt, StorageMissing
 from freshlake.storage.certificate import Note
-from freshlake.storage.failures import failure, may_pass
+from freshlake.storage.failures import unread
 from freshlake.storage.scan.log import TransactionLog
 from freshlake.storage.scan.paths import is_local
 
@@ -43,9 +43,7 @@ def notes(path: str, version: int | None = None) -> Iterator[tuple[int, Note | N
         except FileNotFoundError:
             return
         except (OSError, ValueError) as error:
-            if may_pass(error):
-                raise failure(error) from error
-            raise StorageCorrupt(f"the history of {path} cannot be read", detail=str(error)) from error
+            raise unread(error, f"the history of {path} cannot be read") from error
         yield at, Note.parse(said)
 
 

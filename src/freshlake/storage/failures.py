@@ -11,7 +11,7 @@ import re
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
-from freshlake.errors import FreshlakeError, RefreshFailed
+from freshlake.errors import FreshlakeError, RefreshFailed, StorageCorrupt
 
 FAILURES = (OSError, MemoryError, pa.ArrowException, DeltaError)
 
@@ -40,6 +40,11 @@ def failure(error: BaseException) -> RefreshFailed:
     """One of FAILURES, in words."""
     message, hint = _words(error)
     return RefreshFailed(message, detail=detail(error), hint=f"{hint}; a scheduler tries again by itself")
+
+
+def unread(error: BaseException, what: str) -> FreshlakeError:
+    """Why what Freshlake stores cannot be read: for the moment, or because it is damaged, as `what` says."""
+    return failure(error) if may_pass(error) else StorageCorrupt(what, detail=str(error))
 
 
 def detail(error: BaseException) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from freshlake.errors import InvariantViolated, StorageCorrupt
-from freshlake.storage.failures import failure, may_pass
+from freshlake.errors import InvariantViolated
+from freshlake.storage.failures import unread
 from freshlake.storage.layout import Limits
 from freshlake.storage.netting import among, copies, net, nettable, totals
 from freshlake.storage.relation import WEIGHT, Relation
@@ -29,9 +29,7 @@ def small_rows(
     except NotDriverReadable:
         return None
     except (OSError, pa.ArrowException) as error:
-        if may_pass(error):
-            raise failure(error) from error
-        raise StorageCorrupt(f"a file of the base of {path} cannot be read", detail=str(error)) from error
+        raise unread(error, f"a file of the base of {path} cannot be read") from error
     if rows is None or not changes:
         return rows
     return _netted(rows, changes, limits, path) if nettable(rows) else None

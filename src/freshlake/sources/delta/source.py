@@ -151,14 +151,14 @@ class DeltaSource:
         self._check_columns(self._schema_change(start, commits), columns)
         after = self._open(end)
         names = {physical_name(field): field.name for field in after.schema}
+        steady = all(commit.metadata is None for commit in commits)
         partitioned = {*after.partition_columns}
-        if any(commit.metadata is not None for commit in commits):
+        if not steady:
             partitioned |= {*self._open(start).partition_columns}
         files = LogFiles(self.path, commits, partial(self._open, start), names, partitioned)
         net = net_change(files)
         self._require(net.paths())
         if net and not self._readable_alone(start, after, commits, net, columns):
-            steady = all(commit.metadata is None for commit in commits)
             return self._whole_changes(spark, self._open(start), after, steady, net.insert_only, columns)
         on_driver = self._limits.allow(net, changed_rows(files))
         try:
